@@ -1,0 +1,84 @@
+// SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by gateway.ts from configuration, asked by
+// session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client in, a denial of rights holds.
+// Nothing fails open: an error in a source is a refusal, a reload that cannot be read keeps the last good state.
+// An answer is given at once or as a promise; session/ stops reading from that client meanwhile. Promises never reject.
+import type { TlsInfo } from '../transport/transport.ts';
+
+export interface Credentials {
+  readonly clientId: string;
+  readonly username: string | null;
+  readonly password: Uint8Array | null;
+  /** Without port; "" for unix sockets. */
+  readonly remoteAddress: string;
+  /** Name of the listener, e.g. "tcp" or "tcp.second". */
+  readonly listener: string;
+  readonly tls: TlsInfo | null;
+  readonly version: 3 | 4 | 5;
+}
+
+/** Who a client is once it is in. Authorizers see only this. */
+export interface Identity {
+  readonly clientId: string;
+  /** null for anonymous clients; taken from the certificate where the listener says so. */
+  readonly username: string | null;
+  readonly remoteAddress: string;
+  readonly listener: string;
+  /** Claims or groups a source added; opaque to the others. */
+  readonly claims: ReadonlyMap<string, unknown> | null;
+  /** Internal clients (bridges, REST) that a source of users never saw. */
+  readonly internal: boolean;
+}
+
+export type AuthResult =
+  | { readonly accepted: true; readonly identity: Identity }
+  /** `why` is for the log and metrics, a stable word: unknown-user, bad-password, anonymous, locked, source-down ...; clients never see it. */
+  | { readonly accepted: false; readonly reasonCode: number; readonly why: string };
+
+export interface Authenticator {
+  authenticate(credentials: Credentials): AuthResult | Promise<AuthResult>;
+}
+
+/** One step of an enhanced authentication (MQTT 5.0 section 4.12). */
+export type EnhancedStep =
+  | { readonly kind: 'continue'; readonly data: Uint8Array | null }
+  | { readonly kind: 'accept'; readonly data: Uint8Array | null; readonly username: string }
+  | { readonly kind: 'refuse'; readonly reasonCode: number; readonly why: string };
+export interface EnhancedExchange {
+  /** `data` is the Authentication Data of CONNECT (first) or AUTH. */
+  step(data: Uint8Array | null): EnhancedStep | Promise<EnhancedStep>;
+}
+export interface EnhancedMethod {
+  /** The Authentication Method, e.g. "SCRAM-SHA-256". */
+  readonly name: string;
+  begin(credentials: Credentials): EnhancedExchange;
+}
+
+/** true = allowed. */
+export type Verdict = boolean | Promise<boolean>;
+
+export interface Authorizer {
+  /** Rises whenever verdicts may have changed; who caches them compares it. */
+  readonly version: number;
+  publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict;
+  /** Whether the SUBSCRIBE is granted; with mosquitto rules this is mostly true and deliver() filters. */
+  subscribe(identity: Identity, topicFilter: string, qos: number): Verdict;
+  /** Whether a message on this topic may reach the client. Never a promise: delivery does not wait. */
+  deliver(identity: Identity, topicName: string): boolean;
+  /** Which rule decided: file and line or configuration key, for `ctl explain`. */
+  explain(
+    identity: Identity,
+    action: 'publish' | 'subscribe' | 'deliver',
+    topic: string,
+  ): { allowed: boolean; rule: string };
+}
+
+/** What a denial of a PUBLISH or SUBSCRIBE does beyond the answer. */
+export type DenyAction = 'ignore' | 'disconnect';
+
+/** All that session/ needs, for one listener. Swapped whole on reload. */
+export interface Access {
+  readonly authenticator: Authenticator;
+  readonly authorizer: Authorizer;
+  readonly enhanced: readonly EnhancedMethod[];
+  readonly denyAction: DenyAction;
+}

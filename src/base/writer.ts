@@ -1,0 +1,152 @@
+// The output side of one peer: bytes are appended here and leave in few large writes at the end of a turn.
+// Called by delivery/ (MQTT) and sp/ (pipes). Owns no buffer while idle: blocks come from a pool and go back when written.
+// It never drops and never refuses: its users look at `queuedBytes` before they append and decide by their own policy.
+import type { Flushable, Turn } from './turn.ts';
+
+/** Where the bytes go. `done` is called once the bytes may change again (written, or lost with the connection). */
+export interface ByteSink {
+  write(bytes: Uint8Array, done: () => void): void;
+  /** Several writes follow and may leave as one system call. */
+  cork(): void;
+  uncork(): void;
+}
+
+/** A new peer gets a small block; one that fills it gets a larger next: idle and slow peers stay cheap, busy ones write 64 KB. */
+const BLOCK_SIZES = [2048, 16384, 65536] as const;
+/** Blocks kept for reuse in each size; beyond that the garbage collector has them. */
+const KEPT = [1024, 256, 128] as const;
+
+/** Blocks of fixed sizes for all writers of a gateway. Buffers are not zeroed: only written parts are ever sent. */
+export class BlockPool {
+  private readonly free: Buffer[][] = BLOCK_SIZES.map(() => []);
+
+  take(size: number): Buffer {
+    return this.free[size].pop() ?? Buffer.allocUnsafeSlow(BLOCK_SIZES[size]);
+  }
+
+  give(block: Buffer): void {
+    const size = BLOCK_SIZES.indexOf(block.length as (typeof BLOCK_SIZES)[number]);
+    if (size >= 0 && this.free[size].length < KEPT[size]) this.free[size].push(block);
+  }
+}
+
+const NO_BLOCK = Buffer.alloc(0);
+
+export class Writer implements Flushable {
+  dirty = false;
+  /** Bytes appended and not yet confirmed by the sink. */
+  queuedBytes = 0;
+  /** The block being filled, valid after reserve(); write at `at`, then call advance(). */
+  block: Buffer = NO_BLOCK;
+  at = 0;
+  private sink: ByteSink | null;
+  private readonly turn: Turn;
+  private readonly pool: BlockPool;
+  private size = 0;
+  private full: Buffer[] = [];
+  private readonly fullBytes: number[] = [];
+  /** Called after the sink has confirmed bytes, for whoever waits for room. */
+  private readonly onRoom: (() => void) | null;
+
+  constructor(turn: Turn, pool: BlockPool, sink: ByteSink, onRoom: (() => void) | null = null) {
+    this.turn = turn;
+    this.pool = pool;
+    this.sink = sink;
+    this.onRoom = onRoom;
+  }
+
+  /** Makes room for `bytes` in a row: afterwards `block` has them free from `at` on. */
+  reserve(bytes: number): void {
+    if (this.block.length - this.at >= bytes) return;
+    this.nextBlock(bytes);
+  }
+
+  /** Counts `bytes` written at `at` as appended. */
+  advance(bytes: number): void {
+    this.at += bytes;
+    this.queuedBytes += bytes;
+    if (!this.dirty) this.turn.touch(this);
+  }
+
+  /** Appends a copy of source[start, end). */
+  append(source: Uint8Array, start: number, end: number): void {
+    const bytes = end - start;
+    this.reserve(bytes);
+    copyBytes(source, start, this.block, this.at, bytes);
+    this.advance(bytes);
+  }
+
+  /** Sends what has been appended. Called by the turn; calling it directly is allowed before a connection ends. */
+  flush(): void {
+    const sink = this.sink;
+    if (sink === null) return;
+    if (this.full.length === 0) {
+      if (this.at > 0) this.send(sink);
+      return;
+    }
+    const full = this.full;
+    this.full = [];
+    sink.cork();
+    for (let i = 0; i < full.length; i++) this.confirm(sink, full[i], full[i].subarray(0, this.fullBytes[i]));
+    this.fullBytes.length = 0;
+    if (this.at > 0) this.send(sink);
+    sink.uncork();
+  }
+
+  /** Lets go of everything: nothing is sent any more and appended bytes are forgotten. */
+  close(): void {
+    this.sink = null;
+    if (this.block !== NO_BLOCK) this.pool.give(this.block);
+    for (const block of this.full) this.pool.give(block);
+    this.full = [];
+    this.fullBytes.length = 0;
+    this.block = NO_BLOCK;
+    this.at = 0;
+    this.queuedBytes = 0;
+  }
+
+  get closed(): boolean {
+    return this.sink === null;
+  }
+
+  private send(sink: ByteSink): void {
+    const block = this.block;
+    const part = block.subarray(0, this.at);
+    // A peer that used little of its block gets the next smaller one: broadcasts to many idle peers stay small.
+    if (this.size > 0 && this.at * 16 < block.length) this.size--;
+    this.block = NO_BLOCK;
+    this.at = 0;
+    this.confirm(sink, block, part);
+  }
+
+  private confirm(sink: ByteSink, block: Buffer, part: Buffer): void {
+    const bytes = part.length;
+    sink.write(part, () => {
+      this.pool.give(block);
+      if (this.sink === null) return;
+      this.queuedBytes -= bytes;
+      if (this.onRoom !== null) this.onRoom();
+    });
+  }
+
+  private nextBlock(bytes: number): void {
+    if (this.at > 0) {
+      this.full.push(this.block);
+      this.fullBytes.push(this.at);
+      if (this.size < BLOCK_SIZES.length - 1) this.size++;
+    } else if (this.block !== NO_BLOCK) this.pool.give(this.block);
+    // A piece larger than any block gets a buffer of its own that the pool will not take back.
+    while (this.size < BLOCK_SIZES.length - 1 && BLOCK_SIZES[this.size] < bytes) this.size++;
+    this.block = bytes > BLOCK_SIZES[this.size] ? Buffer.allocUnsafeSlow(bytes) : this.pool.take(this.size);
+    this.at = 0;
+  }
+}
+
+/** Below this a loop beats the call into the engine's copy (make bench, "copy"). */
+const LOOP_BYTES = 32;
+
+/** Copies `bytes` from source[from..] to target[at..]; the ranges lie in different buffers. */
+export function copyBytes(source: Uint8Array, from: number, target: Uint8Array, at: number, bytes: number): void {
+  if (bytes <= LOOP_BYTES) for (let i = 0; i < bytes; i++) target[at + i] = source[from + i];
+  else target.set(source.subarray(from, from + bytes), at);
+}

@@ -1,0 +1,132 @@
+// SEAM of broker/: one MQTT broker, whichever engine stands behind it (native.ts, aedes.ts). Built by gateway.ts; used by listeners
+// (accept), bridges, REST and console (attach, introspection). Engines pass one contract suite (test/contract/broker.ts).
+import type { Access } from '../auth/auth.ts';
+import type { Service } from '../base/service.ts';
+import type { Hold, Message, Publication } from '../mqtt/message.ts';
+import type { Qos, Version } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
+import type { Connection } from '../transport/transport.ts';
+
+/** What a connection's listener decides for its clients. */
+export interface ListenerContext {
+  /** "tcp", "tcp.second", "ssl", "ws", "unix" ... */
+  readonly name: string;
+  readonly connectTimeoutMs: number;
+  /** Asked at CONNECT, so that a reload holds for the next client. */
+  access(): Access;
+  /** Identity of the peer's certificate becomes the username. */
+  readonly identityAsUsername: boolean;
+}
+
+/** A subscriber inside the process: called for each matching publication, in the order accepted. Must not throw and must copy what it keeps. */
+export interface LocalReceiver {
+  /** `qos` is already lowered to the subscription's. To delay the publisher's acknowledgement, add() to publication.hold(). */
+  receive(publication: Publication, qos: Qos): void;
+}
+
+export interface LocalSubscription {
+  readonly topicFilter: string;
+  readonly qos: Qos;
+  readonly receiver: LocalReceiver;
+  /** 0 = the stored retained messages are received at once, 2 = not. */
+  readonly retainHandling: 0 | 2;
+}
+
+export interface LocalOptions {
+  readonly clientId: string;
+  readonly username: string | null;
+  /** 'bridge' with its name ("nng:<name>", "mqtt:<name>"), or 'api'. */
+  readonly kind: 'bridge' | 'api';
+  readonly bridge: string | null;
+  /** Bypass the authorizer (publishes of a bridge are checked as its clientid and username unless this is set). */
+  readonly trusted: boolean;
+}
+
+export type PublishOutcome = 'accepted' | 'no-subscribers' | 'denied' | 'invalid-topic' | 'refused';
+
+/** A client inside the process. Its publishes pass ACL, limits and rules like any other; it has no session and no packet ids. */
+export interface LocalClient {
+  /** A subscription that matches twice is received twice: each is one rule. */
+  subscribe(subscription: LocalSubscription): void;
+  unsubscribe(subscription: LocalSubscription): void;
+  /** Publishes payload = bytes[start, end), copied where it is kept. Wrap many calls in turn.enter()/leave(). */
+  publish(
+    topic: string,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    qos: Qos,
+    retain: boolean,
+    properties?: Properties | null,
+  ): PublishOutcome;
+  /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
+  lastHold(): Hold | null;
+  close(): void;
+}
+
+/** What is shown of a client in REST, console and `ctl`. */
+export interface ClientView {
+  readonly clientId: string;
+  readonly username: string | null;
+  readonly connected: boolean;
+  readonly remote: string;
+  readonly listener: string;
+  readonly version: Version;
+  readonly cleanStart: boolean;
+  /** Seconds. */
+  readonly keepAlive: number;
+  /** Wall-clock milliseconds of the last connect or disconnect. */
+  readonly since: number;
+  readonly sessionExpiryInterval: number;
+  readonly subscriptions: number;
+  readonly inflight: number;
+  readonly queued: number;
+  readonly queuedBytes: number;
+  readonly unsentBytes: number;
+  readonly messagesIn: number;
+  readonly messagesOut: number;
+  readonly dropped: number;
+  readonly willTopic: string | null;
+  readonly lastError: string | null;
+}
+export interface SubscriptionView {
+  readonly clientId: string;
+  readonly topicFilter: string;
+  readonly qos: Qos;
+  readonly noLocal: boolean;
+  readonly retainAsPublished: boolean;
+  readonly retainHandling: number;
+  readonly subscriptionIdentifier: number;
+}
+
+/** Things that happened, for console, webhooks and $SYS client status. Emitted in order, never per message. */
+export type BrokerEvent =
+  | { readonly kind: 'connected'; readonly client: ClientView }
+  | { readonly kind: 'disconnected'; readonly client: ClientView; readonly reason: string; readonly reasonCode: number }
+  | {
+      readonly kind: 'refused';
+      readonly clientId: string;
+      readonly username: string | null;
+      readonly remote: string;
+      readonly reason: string;
+      readonly reasonCode: number;
+    }
+  | { readonly kind: 'subscribed' | 'unsubscribed'; readonly clientId: string; readonly topicFilter: string }
+  | { readonly kind: 'dropped'; readonly clientId: string; readonly reason: string; readonly count: number };
+
+export interface Broker extends Service {
+  /** Takes over a new connection: everything from CONNECT on. */
+  accept(connection: Connection, listener: ListenerContext): void;
+  attach(options: LocalOptions): LocalClient;
+  /** Rights or users have changed: caches are dropped, clients and subscriptions checked again. */
+  accessChanged(): void;
+  onEvent(handler: (event: BrokerEvent) => void): () => void;
+
+  clients(): Iterable<ClientView>;
+  client(clientId: string): ClientView | undefined;
+  subscriptions(clientId?: string): Iterable<SubscriptionView>;
+  /** Stored retained messages that match the filter. */
+  retained(topicFilter: string): Iterable<Message>;
+  /** Ends the connection (v5: DISCONNECT 0x98) and, if asked, the session. False when there is no such client. */
+  kick(clientId: string, dropSession: boolean): boolean;
+}

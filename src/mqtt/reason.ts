@@ -1,0 +1,63 @@
+// MQTT 5.0 reason codes by name (section 2.4) and what an older client is told instead.
+// Used by every stage that answers a client.
+
+export const SUCCESS = 0x00;
+export const NORMAL_DISCONNECTION = 0x00;
+export const GRANTED_QOS_0 = 0x00;
+export const GRANTED_QOS_1 = 0x01;
+export const GRANTED_QOS_2 = 0x02;
+export const DISCONNECT_WITH_WILL = 0x04;
+export const NO_MATCHING_SUBSCRIBERS = 0x10;
+export const NO_SUBSCRIPTION_EXISTED = 0x11;
+export const CONTINUE_AUTHENTICATION = 0x18;
+export const RE_AUTHENTICATE = 0x19;
+export const UNSPECIFIED_ERROR = 0x80;
+export const MALFORMED_PACKET = 0x81;
+export const PROTOCOL_ERROR = 0x82;
+export const IMPLEMENTATION_SPECIFIC_ERROR = 0x83;
+export const UNSUPPORTED_PROTOCOL_VERSION = 0x84;
+export const CLIENT_IDENTIFIER_NOT_VALID = 0x85;
+export const BAD_USER_NAME_OR_PASSWORD = 0x86;
+export const NOT_AUTHORIZED = 0x87;
+export const SERVER_UNAVAILABLE = 0x88;
+export const SERVER_BUSY = 0x89;
+export const BANNED = 0x8a;
+export const SERVER_SHUTTING_DOWN = 0x8b;
+export const BAD_AUTHENTICATION_METHOD = 0x8c;
+export const KEEP_ALIVE_TIMEOUT = 0x8d;
+export const SESSION_TAKEN_OVER = 0x8e;
+export const TOPIC_FILTER_INVALID = 0x8f;
+export const TOPIC_NAME_INVALID = 0x90;
+export const PACKET_IDENTIFIER_IN_USE = 0x91;
+export const PACKET_IDENTIFIER_NOT_FOUND = 0x92;
+export const RECEIVE_MAXIMUM_EXCEEDED = 0x93;
+export const TOPIC_ALIAS_INVALID = 0x94;
+export const PACKET_TOO_LARGE = 0x95;
+export const MESSAGE_RATE_TOO_HIGH = 0x96;
+export const QUOTA_EXCEEDED = 0x97;
+export const ADMINISTRATIVE_ACTION = 0x98;
+export const PAYLOAD_FORMAT_INVALID = 0x99;
+export const RETAIN_NOT_SUPPORTED = 0x9a;
+export const QOS_NOT_SUPPORTED = 0x9b;
+export const USE_ANOTHER_SERVER = 0x9c;
+export const SERVER_MOVED = 0x9d;
+export const SHARED_SUBSCRIPTIONS_NOT_SUPPORTED = 0x9e;
+export const CONNECTION_RATE_EXCEEDED = 0x9f;
+export const MAXIMUM_CONNECT_TIME = 0xa0;
+export const SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED = 0xa1;
+export const WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED = 0xa2;
+
+/** CONNACK return codes of 3.1 and 3.1.1 (3.1.1 section 3.2.2.3) for reason codes of 5.0; everything else is 3, server unavailable. */
+const RETURN_CODES: ReadonlyMap<number, number> = new Map([
+  [SUCCESS, 0],
+  [UNSUPPORTED_PROTOCOL_VERSION, 1],
+  [CLIENT_IDENTIFIER_NOT_VALID, 2],
+  [SERVER_UNAVAILABLE, 3],
+  [BAD_USER_NAME_OR_PASSWORD, 4],
+  [NOT_AUTHORIZED, 5],
+  [BANNED, 5],
+]);
+
+export function returnCode(reasonCode: number): number {
+  return RETURN_CODES.get(reasonCode) ?? 3;
+}

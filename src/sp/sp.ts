@@ -1,0 +1,114 @@
+// SEAM of sp/: Scalability Protocols sockets (names are nng's: socket, pipe, dialer, listener). Used by bridge/, cli/ and the library API.
+// Drivers: native.ts (our own) and nanomsg.ts (the C library, loaded on demand). Both pass test/contract/sp.ts.
+// Wire (sp-tcp-mapping, sp-ipc-mapping): greeting 00 53 50 00 <protocol u16> 00 00, then frames u64 length + body; ipc puts 01 before each.
+import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';
+
+/** Protocol numbers on the wire. */
+export const PROTOCOLS = { pair0: 0x10, pair1: 0x11, pub0: 0x20, sub0: 0x21, push0: 0x50, pull0: 0x51 } as const;
+export type Protocol = keyof typeof PROTOCOLS;
+
+/** What a full send queue of a pipe does with a new message. */
+export type Overflow = 'drop_oldest' | 'drop_newest' | 'block';
+
+export interface SpOptions {
+  /** Bytes that may wait for one pipe; an empty queue takes one frame of any size. */
+  readonly sendBuffer: number;
+  readonly overflow: Overflow;
+  /** Bytes of the largest body taken; 0 = no limit. */
+  readonly recvMaxSize: number;
+  readonly reconnectMaxMs: number;
+  /** Octal text such as "0660", or null. */
+  readonly ipcMode: string | null;
+  /** Group name or number, or null. */
+  readonly ipcGroup: string | null;
+  readonly interface: string | null;
+  readonly tlsServer: TlsServerOptions | null;
+  readonly tlsClient: TlsClientOptions | null;
+}
+
+/** One peer. */
+export interface PipeView {
+  readonly id: number;
+  readonly url: string;
+  /** "127.0.0.1:50312", "ipc", "inproc" ... */
+  readonly remote: string;
+  /** Wall-clock milliseconds. */
+  readonly since: number;
+  readonly queuedBytes: number;
+  readonly messagesSent: number;
+  readonly messagesReceived: number;
+  readonly dropped: number;
+}
+
+export type EndpointState = 'starting' | 'listening' | 'connected' | 'retrying' | 'stopped';
+export interface EndpointView {
+  readonly url: string;
+  readonly mode: 'listen' | 'dial';
+  readonly state: EndpointState;
+  /** The URL with the real port once bound. */
+  readonly bound: string | null;
+  readonly lastError: string | null;
+}
+
+/** What happens on a socket, for state, log and metrics. Never per message. */
+export type SpEvent =
+  | { readonly kind: 'endpoint'; readonly endpoint: EndpointView }
+  | { readonly kind: 'pipe-up' | 'pipe-down'; readonly pipe: PipeView; readonly reason?: string }
+  /** A peer was closed for what it sent: bad-greeting, wrong-protocol, greeting-timeout, too-large (size, limit), bad-frame. */
+  | {
+      readonly kind: 'refused';
+      readonly url: string;
+      readonly remote: string;
+      readonly reason: string;
+      readonly size?: number;
+      readonly limit?: number;
+    };
+
+/** Counters of one socket, changed in place. */
+export interface SpStats {
+  messagesSent: number;
+  bytesSent: number;
+  messagesReceived: number;
+  bytesReceived: number;
+  dropped: number;
+  refused: number;
+}
+
+/**
+ * A received message: bytes[start, end), valid until the handler returns. A chunk's messages come within one turn.
+ */
+export type OnMessage = (bytes: Uint8Array, start: number, end: number, pipe: PipeView) => void;
+
+export interface SpSocket {
+  readonly protocol: Protocol;
+  readonly stats: SpStats;
+  onMessage(handler: OnMessage): void;
+  onEvent(handler: (event: SpEvent) => void): void;
+  /** sub0 only: prefixes that are let through; none = nothing, "" = everything. */
+  subscribe(prefix: Uint8Array): void;
+  unsubscribe(prefix: Uint8Array): void;
+  /** Never throws for a busy or absent address: the endpoint shows it and retries (a bind at most reconnectMax apart). */
+  listen(url: string): void;
+  dial(url: string): void;
+  /** Ends one endpoint and its pipes. */
+  close(url: string): Promise<void>;
+  /**
+   * Sends head + body[start, end) as one message, to every pipe (pub0), to the next with room (push0) or to the one peer (pair).
+   * Copies what it needs before it returns. Returns false when it did not fit somewhere and `overflow` is block: nothing was queued
+   * anywhere then, and onRoom is called once there is room again.
+   */
+  send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean;
+  onRoom(handler: () => void): void;
+  pipes(): PipeView[];
+  endpoints(): EndpointView[];
+  /** Stops everything: queued messages get up to `deadlineMs` to leave. */
+  stop(deadlineMs: number): Promise<void>;
+}
+
+/** Makes sockets of one driver. Loading may fail (the addon is missing): GatewayError SP-DRIVER with one clear line. */
+export interface SpDriver {
+  readonly name: 'native' | 'nanomsg';
+  open(protocol: Protocol, options: SpOptions): SpSocket;
+  /** Whether the driver can serve a URL scheme; config is checked against it. */
+  supports(scheme: string, protocol: Protocol): boolean;
+}

@@ -1,0 +1,28 @@
+// The journal of a gateway without persistence: it forgets everything and never makes anybody wait.
+// Built by gateway.ts when no persistence.path is set. Must not keep anything: the state lives in session/, router/ and delivery/.
+import type { Journal } from './store.ts';
+
+const nothing = (): void => {};
+
+export function memoryJournal(): Journal {
+  return {
+    durable: false,
+    accepting: true,
+    load: async () => ({ sessions: [], retained: [] }),
+    close: async () => {},
+    sessionPut: nothing,
+    sessionDelete: nothing,
+    subscriptionPut: nothing,
+    subscriptionDelete: nothing,
+    messageQueued: nothing,
+    messageState: nothing,
+    messageDone: nothing,
+    inboundPut: nothing,
+    inboundDelete: nothing,
+    retainedPut: nothing,
+    retainedDelete: nothing,
+    willPut: nothing,
+    willDelete: nothing,
+    barrier: nothing,
+  };
+}

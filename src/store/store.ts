@@ -1,0 +1,84 @@
+// SEAM of store/: what survives the process. The state in memory (session/, router/, delivery/) is the truth while the gateway runs;
+// a Journal is told every change and gives it back at the next start. memory.ts forgets, sqlite.ts commits in groups.
+// Calls return at once and never throw; what must be durable before it is acknowledged takes part in a Hold through barrier().
+// Contract (test/contract/store.ts): after barrier() has released a hold, load() of a new process gives everything told before it.
+import type { Hold, Message } from '../mqtt/message.ts';
+import type { Qos, SubscriptionRequest } from '../mqtt/packet.ts';
+
+export interface StoredSubscription extends SubscriptionRequest {
+  readonly subscriptionIdentifier: number;
+}
+
+export interface StoredWill {
+  readonly message: Message;
+  /** Wall-clock milliseconds when it is to be published; 0 = with the connection's end. */
+  readonly dueAt: number;
+}
+
+export interface StoredSession {
+  readonly clientId: string;
+  readonly username: string | null;
+  /** Wall-clock milliseconds when it ends, 0 while connected, Infinity = never. */
+  readonly expiresAt: number;
+  /** Session Expiry Interval in seconds, 0xFFFFFFFF = never. */
+  readonly expiryInterval: number;
+  readonly version: 3 | 4 | 5;
+}
+
+/** State of one outgoing message of a session. */
+export type QueuedState = 'queued' | 'sent' | 'received';
+
+export interface StoredMessage {
+  /** Position in the session's queue: ascending, never reused in it. */
+  readonly sequence: number;
+  readonly message: Message;
+  readonly qos: Qos;
+  readonly retain: boolean;
+  readonly subscriptionIdentifiers: readonly number[];
+  /** 'sent': PUBLISH went out with this packet id; 'received': PUBREC came, PUBREL is due. */
+  readonly state: QueuedState;
+  readonly packetId: number;
+}
+
+export interface RestoredSession {
+  readonly session: StoredSession;
+  readonly subscriptions: readonly StoredSubscription[];
+  readonly queue: readonly StoredMessage[];
+  /** Packet ids of QoS 2 publishes that have their PUBREC and not their PUBREL. */
+  readonly inbound: readonly number[];
+  readonly will: StoredWill | null;
+}
+
+export interface Restored {
+  readonly sessions: readonly RestoredSession[];
+  readonly retained: readonly Message[];
+}
+
+export interface Journal {
+  /** Whether anything survives: where false, callers need not tell and never wait. */
+  readonly durable: boolean;
+  /** Opens and reads everything. Throws GatewayError STORE-OPEN when it cannot and policy says not to go on. */
+  load(): Promise<Restored>;
+  /** Writes what is left and closes. */
+  close(): Promise<void>;
+
+  sessionPut(session: StoredSession): void;
+  /** With its subscriptions, queue, inbound ids and will. */
+  sessionDelete(clientId: string): void;
+  subscriptionPut(clientId: string, subscription: StoredSubscription): void;
+  subscriptionDelete(clientId: string, topicFilter: string): void;
+  messageQueued(clientId: string, entry: StoredMessage): void;
+  messageState(clientId: string, sequence: number, state: QueuedState, packetId: number): void;
+  messageDone(clientId: string, sequence: number): void;
+  inboundPut(clientId: string, packetId: number): void;
+  inboundDelete(clientId: string, packetId: number): void;
+  retainedPut(message: Message): void;
+  retainedDelete(topic: string): void;
+  willPut(clientId: string, will: StoredWill): void;
+  willDelete(clientId: string): void;
+
+  /** Takes part in `hold`: done() after everything told so far is durable, done(0x97) when it cannot be. */
+  barrier(hold: Hold): void;
+  /** False while QoS>0 messages for durable sessions have to be refused: disk full, max_size reached. */
+  readonly accepting: boolean;
+}

@@ -1,0 +1,124 @@
+// SEAM of transport/: byte streams, whatever carries them. Built by gateway.ts and sp/, used by session/, sp/, proxy/.
+// A Connection delivers chunks to one reader and takes writes of any size; it knows nothing of MQTT or SP.
+// Contract (test/contract/transport.ts holds it for every kind):
+//  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns.
+//  - write() keeps order; the bytes may not change until done() is called, which happens exactly once, also when the connection dies.
+//  - onClose is called exactly once, after the last onData, whoever ended the connection. Nothing is ever thrown at the user.
+//  - pause() stops onData soon (a chunk already read may still come); resume() goes on.
+import type { ByteSink } from '../base/writer.ts';
+
+export type TransportKind = 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'memory';
+
+/** What TLS knows of a peer that has shown a verified certificate. */
+export interface PeerCertificate {
+  readonly commonName: string | null;
+  /** RFC 2253 form, most specific attribute first. */
+  readonly subject: string;
+  /** SHA-256 of the certificate, hex. */
+  readonly fingerprint: string;
+  readonly pem: string;
+}
+export interface TlsInfo {
+  readonly version: string;
+  readonly cipher: string;
+  readonly serverName: string | null;
+  readonly peer: PeerCertificate | null;
+}
+
+/** Why a connection ended. `error` is an errno name (ECONNRESET) or a TLS reason when the network ended it. */
+export interface CloseReason {
+  readonly by: 'peer' | 'us' | 'error';
+  readonly error?: string;
+}
+
+export interface Connection extends ByteSink {
+  readonly kind: TransportKind;
+  /** Printable, "127.0.0.1:50312", "[::1]:1", "unix:<pid or counter>": the real client where the PROXY protocol told it. */
+  readonly remote: string;
+  /** The address without port, for limits and ACL rules; "" for unix and memory. */
+  readonly remoteAddress: string;
+  readonly local: string;
+  readonly tls: TlsInfo | null;
+  /** Bytes written and not yet taken by the system. */
+  readonly queuedBytes: number;
+  onData(handler: (chunk: Buffer) => void): void;
+  onClose(handler: (reason: CloseReason) => void): void;
+  /** The peer has sent its last byte; writing is still possible. Without a handler the connection ends by itself. */
+  onEnd(handler: () => void): void;
+  pause(): void;
+  resume(): void;
+  /** Sends what is queued, then closes; after `graceMs` without that (default 5000) it destroys. */
+  end(graceMs?: number): void;
+  /** Closes at once; `reset` sends RST where the transport can. */
+  destroy(reset?: boolean): void;
+}
+
+/** A bound address, as shown in the log line GW-READY and in REST. */
+export interface Bound {
+  readonly kind: TransportKind;
+  /** "127.0.0.1:1883", "/run/x.sock", "127.0.0.1:8083/mqtt". */
+  readonly address: string;
+  /** 0 where there is none. */
+  readonly port: number;
+}
+
+/** Something that accepts connections. A failed start() throws GatewayError TRANSPORT-BIND and leaves nothing behind. */
+export interface Listener {
+  /** One entry for each address bound: a name that resolves to several has several. */
+  start(): Promise<Bound[]>;
+  /** Stops accepting. Connections that exist go on; they belong to whoever got them. */
+  stop(): Promise<void>;
+}
+
+/** Called for each connection, TLS, WebSocket and PROXY handshakes done. */
+export type Accept = (connection: Connection) => void;
+
+/** Called for each peer that failed before it became a connection, with a stable word for the metric: tls-unknown-ca, tls-no-shared-cipher,
+ * plain-on-tls, ws-path, ws-subprotocol, proxy-header, handshake-timeout, full ... */
+export type Reject = (reason: string, remote: string) => void;
+
+/** Limits that hold before a listener's user sees anything of a peer. */
+export interface ListenerOptions {
+  readonly accept: Accept;
+  readonly reject: Reject;
+  /** Connections at once, 0 = no limit. Above it new ones are closed and rejected with "full". */
+  readonly maxConnections: number;
+  /** For TLS, WebSocket and PROXY protocol handshakes. */
+  readonly handshakeTimeoutMs: number;
+  /** A PROXY protocol header (v1 or v2) is required and read first. */
+  readonly proxyProtocol: boolean;
+}
+
+export interface TlsServerOptions {
+  readonly keyfile: string;
+  readonly certfile: string;
+  readonly cacertfile: string | null;
+  readonly crlfile: string | null;
+  readonly keyPassword: string | null;
+  readonly verifyPeer: boolean;
+  readonly failIfNoPeerCert: boolean;
+  readonly alpn: readonly string[];
+}
+export interface TlsClientOptions {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+  readonly keyPassword: string | null;
+  readonly verify: boolean;
+  readonly serverName: string | null;
+}
+
+/** Where to dial. */
+export type DialTarget =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly interface?: string }
+  | {
+      readonly kind: 'tls';
+      readonly host: string;
+      readonly port: number;
+      readonly tls: TlsClientOptions;
+      readonly interface?: string;
+    }
+  | { readonly kind: 'ws' | 'wss'; readonly url: string; readonly subprotocol: string; readonly tls?: TlsClientOptions }
+  /** A path, or an abstract name with a leading NUL. */
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'memory'; readonly name: string };
