@@ -98,13 +98,14 @@ export class Publication {
   buffer: Uint8Array = NOTHING;
   payloadStart = 0;
   payloadEnd = 0;
-  /** The whole packet as received, buffer[packetStart, payloadEnd), when its bytes may go out as they are to version `wireVersion`
-   * at QoS 0 without RETAIN (topic not aliased, no property that has to change); -1 when not. */
+  /**
+   * The whole packet as received is buffer[packetStart, payloadEnd) when its topic and properties may go out as they are to a client of
+   * the same form (`wireVersion` 5 or not 5); -1 when not. DUP, RETAIN and Packet Identifier (at packetIdAt, 0 at QoS 0) are the reader's to set.
+   */
   packetStart = -1;
+  packetIdAt = 0;
   wireVersion: Version = 4;
   origin: Origin;
-  /** Scratch of delivery/: outgoing bytes by form, made once per publication. Cleared by reset(). */
-  forms: (Uint8Array | undefined)[] = [];
   private kept: Message | null = null;
   private waiting: Hold | null = null;
 
@@ -119,7 +120,6 @@ export class Publication {
     this.packetStart = -1;
     this.properties = null;
     this.expiresAt = 0;
-    if (this.forms.length > 0) this.forms = [];
   }
 
   /** The payload as a view that is valid only now. */
