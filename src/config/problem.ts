@@ -1,0 +1,35 @@
+// What is wrong with a configuration, and where: the positions, problems and the one error that config/ throws.
+// Made by every file of config/, printed by cli/ and by a failed reload. A message never shows a value that may be a secret.
+import { GatewayError } from '../base/errors.ts';
+
+/** Where a value was written: 1-based line and column; line 0 for the environment, `--set` and defaults. */
+export interface Position {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** One thing to tell about a configuration. */
+export interface Problem {
+  readonly at: Position;
+  /** Full key path, `bridges.nng.pub.p.forwards[0].qos`; `syntax` where the text could not be read at all. */
+  readonly key: string;
+  readonly message: string;
+}
+
+/** `file:line:column: key: message`; without line and column for the environment and `--set`. */
+export function formatProblem(problem: Problem): string {
+  const { file, line, column } = problem.at;
+  const place = line > 0 ? `${file}:${line}:${column}` : file;
+  return `${place}: ${problem.key}: ${problem.message}`;
+}
+
+/** CFG-INVALID with everything that was found; its message has one line for each problem. */
+export class ConfigError extends GatewayError {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super('CFG-INVALID', problems.map(formatProblem).join('\n'));
+    this.problems = problems;
+  }
+}
