@@ -87,6 +87,8 @@ export interface ClientView {
   readonly messagesOut: number;
   readonly dropped: number;
   readonly willTopic: string | null;
+  /** The will itself, for admins; absent where the engine does not show it. */
+  readonly will?: Pick<Message, 'payload' | 'qos' | 'retain'> | null;
   readonly lastError: string | null;
 }
 export interface SubscriptionView {

@@ -1,0 +1,197 @@
+// SEAM of console/: everything the HTTP side needs, handed in by gateway.ts; console/ reaches for nothing itself.
+// Built by gateway.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
+// What comes back from here is shown to people: no secret may be in it, masked values read "***".
+import type { Broker } from '../broker/broker.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Level, Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { TlsServerOptions } from '../transport/transport.ts';
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+
+/** What a user of the API may do: read; also act on clients, messages and switches; also change bridges and configuration. */
+export const ROLES = ['viewer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface WebUser {
+  readonly username: string;
+  readonly password: string;
+  readonly role: Role;
+}
+
+export interface JwtSettings {
+  /** PEM file with the public key; only signatures by asymmetric keys are taken. */
+  readonly publicKeyFile: string;
+  /** Claims that have to be there, null = not looked at. */
+  readonly issuer: string | null;
+  readonly audience: string | null;
+}
+
+/** `http_server`, read again for each request where a reload may change it. */
+export interface HttpSettings {
+  readonly host: string;
+  /** 0 = any free one. */
+  readonly port: number;
+  readonly tls: TlsServerOptions | null;
+  readonly maxBodyBytes: number;
+  /** Connections at once, event streams included. */
+  readonly maxConnections: number;
+  readonly authType: 'basic' | 'jwt' | 'no_auth';
+  /** None and authType basic: only loopback may be bound and everybody there is admin. */
+  readonly users: readonly WebUser[];
+  readonly jwt: JwtSettings | null;
+}
+
+/** `metrics`. */
+export interface MetricsSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly auth: 'none' | 'basic';
+  readonly users: readonly WebUser[];
+}
+
+/** What is wrong with a document: a JSON pointer into it (RFC 6901) and a sentence that names the key. */
+export interface Problem {
+  readonly pointer: string;
+  readonly message: string;
+}
+export type ChangeResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly why: 'missing' | 'exists' }
+  | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
+
+export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
+export interface BridgeRef {
+  readonly kind: 'nng' | 'mqtt';
+  /** Which block of bridges.nng it stands in; null for MQTT bridges. */
+  readonly direction: 'pub' | 'sub' | null;
+  readonly name: string;
+}
+export interface BridgeView extends BridgeRef {
+  readonly enabled: boolean;
+  readonly state: BridgeState;
+  readonly lastError: string | null;
+  /** Its block as the configuration writes it, defaults included, units as in `check --print`, secrets masked. */
+  readonly config: JsonObject;
+  /** What else is known: endpoints, peers, counters by bridge and by rule. */
+  readonly status: JsonObject;
+}
+
+/** One rule and one input, for "what would this rule do". Bytes, because frames are. */
+export interface Trial {
+  readonly direction: 'pub' | 'sub';
+  readonly rule: JsonObject;
+  /** direction sub: the frame's body. */
+  readonly frame: Uint8Array;
+  /** direction pub: the message. */
+  readonly topic: string;
+  readonly payload: Uint8Array;
+  readonly retain: boolean;
+}
+export type TrialResult =
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+  | { readonly ok: true; readonly matched: false; readonly reason: string }
+  | { readonly ok: true; readonly matched: true; readonly direction: 'pub'; readonly frame: Uint8Array }
+  | {
+      readonly ok: true;
+      readonly matched: true;
+      readonly direction: 'sub';
+      readonly topic: string;
+      readonly payload: Uint8Array;
+      readonly qos: number;
+      readonly retain: boolean;
+    };
+
+/**
+ * Bridges at run time. Documents have the keys of the configuration block and are checked by the same schema; a secret that reads "***"
+ * keeps its present value. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
+ */
+export interface BridgeControl {
+  list(): Iterable<BridgeView>;
+  get(ref: BridgeRef): BridgeView | undefined;
+  add(ref: BridgeRef, document: JsonObject): Promise<ChangeResult>;
+  /** Replaces its configuration: the bridge restarts with it. */
+  change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult>;
+  remove(ref: BridgeRef): Promise<ChangeResult>;
+  /** Enables or disables. */
+  switch(ref: BridgeRef, on: boolean): Promise<ChangeResult>;
+  test(trial: Trial): TrialResult;
+}
+
+export interface ConfigControl {
+  /** The effective configuration as `check --print` shows it: defaults included, bytes and milliseconds, secrets masked. */
+  view(): JsonObject;
+  /** Reads the file again and applies it; nothing changes when it is wrong. */
+  reload(): Promise<ChangeResult>;
+  /** Sets single keys ("mqtt.max_packet_size") until the next restart; all or nothing. */
+  set(values: ReadonlyMap<string, string | number | boolean>): Promise<ChangeResult>;
+}
+
+export interface LogLine {
+  /** Wall-clock milliseconds. */
+  readonly time: number;
+  readonly level: Level;
+  readonly msgid: string;
+  readonly text: string;
+  readonly fields: JsonObject;
+}
+/** The last log lines, kept in memory in a bounded number. */
+export interface LogTail {
+  /** Newest last. */
+  recent(limit: number): readonly LogLine[];
+  /** Calls `handler` for each new line until the returned function is called. */
+  follow(handler: (line: LogLine) => void): () => void;
+}
+
+export interface ExplainQuery {
+  readonly clientId: string;
+  readonly username: string | null;
+  readonly remoteAddress: string;
+  readonly listener: string;
+  readonly action: 'publish' | 'subscribe' | 'deliver';
+  readonly topic: string;
+}
+/** Which rule of the ACL decides. */
+export type Explain = (query: ExplainQuery) => { readonly allowed: boolean; readonly rule: string };
+
+/** Where each upstream pool of the proxy stands. */
+export interface ProxyControl {
+  upstreams(): JsonObject[];
+}
+
+/** One file of the console pages, held in memory. */
+export interface Page {
+  readonly body: Uint8Array;
+  readonly contentType: string;
+  /** Quoted, as in the ETag header. */
+  readonly etag: string;
+  /** Whether its name changes with its content, so that browsers may keep it. */
+  readonly immutable: boolean;
+}
+/** The console pages by exact path ("/", "/assets/app.js"): nothing is looked up on the disk. */
+export interface PageSource {
+  page(path: string): Page | undefined;
+}
+
+export interface ConsoleOptions {
+  readonly version: string;
+  readonly nodeName: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly broker: Broker;
+  readonly bridges: BridgeControl;
+  readonly config: ConfigControl;
+  readonly explain: Explain;
+  /** null: this gateway has no proxy, keeps no log lines, persists nothing, has no pages. */
+  readonly proxy: ProxyControl | null;
+  readonly logTail: LogTail | null;
+  readonly store: (() => JsonObject) | null;
+  readonly pages: PageSource | null;
+  /** True from GW-READY until stop begins: what /readyz tells. */
+  ready(): boolean;
+  settings(): HttpSettings;
+}
