@@ -27,14 +27,15 @@ export function writeAck(buffer: Uint8Array, at: number, type: number, packetId:
 
 /** Packet Identifier of an acknowledgement. Throws ProtocolError 0x81 when there is none or it is 0 [MQTT-2.2.1-3]. */
 export function ackPacketId(buffer: Uint8Array, frame: Frame): number {
-  if (frame.end - frame.bodyStart < 2) throw new ProtocolError(MALFORMED_PACKET, 'acknowledgement without packet identifier');
+  if (frame.end - frame.bodyStart < 2)
+    throw new ProtocolError(MALFORMED_PACKET, 'acknowledgement without packet identifier');
   const packetId = (buffer[frame.bodyStart] << 8) | buffer[frame.bodyStart + 1];
   if (packetId === 0) throw new ProtocolError(MALFORMED_PACKET, 'packet identifier 0');
   return packetId;
 }
 
 /** Throws ProtocolError when the packet is malformed for `version`. */
-export function decodeAck(buffer: Uint8Array, frame: Frame, version: Version): AckPacket {
+export function decodeAck(buffer: Buffer, frame: Frame, version: Version): AckPacket {
   const type = frame.type as AckPacket['type'];
   const packetId = ackPacketId(buffer, frame);
   const rest = frame.end - frame.bodyStart - 2;

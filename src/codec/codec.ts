@@ -9,9 +9,13 @@
 //   subscribe.ts  decodeSubscribe, encodeSubscribe, decodeSuback, encodeSuback and the same for UNSUBSCRIBE
 //   session.ts    DISCONNECT, AUTH, PINGREQ, PINGRESP
 //   property.ts   decodeProperties, encodeProperties (by the table of mqtt/property.ts)
+//   reader.ts     Reader: a bounded walk over the fields of one packet
 //   text.ts       UTF-8 Encoded Strings and Binary Data (MQTT 5.0 section 1.5.4, 1.5.6)
 //   packet.ts     decodePacket(version, buffer, frame): any packet but PUBLISH, by type; encodePacket
 //   sp.ts         SP greeting and frames
+
+/** Which side has sent a packet: some packets and properties may come from one side only. */
+export type Sender = 'client' | 'server';
 
 /** One fixed header, reused by its reader (MQTT 5.0 section 2.1). */
 export interface Frame {

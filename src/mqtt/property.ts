@@ -19,6 +19,7 @@ import {
 /** The Will Properties of a CONNECT are a set of their own; no packet type has this number. */
 export const WILL = 16;
 
+/** 'byte' and 'flag' are one byte of 0 or 1; a flag is a boolean in Properties, a byte a number. */
 export type PropertyType = 'byte' | 'flag' | 'uint16' | 'uint32' | 'varint' | 'string' | 'binary' | 'pair';
 
 export interface PropertyRow {
@@ -100,7 +101,7 @@ export const PROPERTIES: readonly PropertyRow[] = [
   { id: 0x21, key: 'receiveMaximum', type: 'uint16', packets: [CONNECT, CONNACK], nonZero: true },
   { id: 0x22, key: 'topicAliasMaximum', type: 'uint16', packets: [CONNECT, CONNACK] },
   { id: 0x23, key: 'topicAlias', type: 'uint16', packets: [PUBLISH], nonZero: true },
-  { id: 0x24, key: 'maximumQos', type: 'flag', packets: [CONNACK] },
+  { id: 0x24, key: 'maximumQos', type: 'byte', packets: [CONNACK] },
   { id: 0x25, key: 'retainAvailable', type: 'flag', packets: [CONNACK] },
   {
     id: 0x26,

@@ -1,5 +1,17 @@
 // MQTT 5.0 reason codes by name (section 2.4) and what an older client is told instead.
 // Used by every stage that answers a client.
+import {
+  AUTH,
+  CONNACK,
+  DISCONNECT,
+  PUBACK,
+  PUBCOMP,
+  PUBREC,
+  PUBREL,
+  SUBACK,
+  UNSUBACK,
+  type Version,
+} from './packet.ts';
 
 export const SUCCESS = 0x00;
 export const NORMAL_DISCONNECTION = 0x00;
@@ -60,4 +72,37 @@ const RETURN_CODES: ReadonlyMap<number, number> = new Map([
 
 export function returnCode(reasonCode: number): number {
   return RETURN_CODES.get(reasonCode) ?? 3;
+}
+
+/** Failures that both PUBACK and PUBREC know. */
+const PUBLISH_FAILURES = [0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
+/** DISCONNECT: 0x00 and 0x04 by clients, some of the others by servers only; who sends them is not checked. */
+const DISCONNECTS = [
+  0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98,
+  0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2,
+];
+/** Reason codes by the packet that may carry them, MQTT 5.0 (table 2-6 and the tables of chapter 3). */
+const REASONS: ReadonlyMap<number, ReadonlySet<number>> = new Map([
+  [
+    CONNACK,
+    new Set([
+      0x00, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b,
+      0x9c, 0x9d, 0x9f,
+    ]),
+  ],
+  [PUBACK, new Set([0x00, 0x10, ...PUBLISH_FAILURES])],
+  [PUBREC, new Set([0x00, 0x10, ...PUBLISH_FAILURES])],
+  [PUBREL, new Set([0x00, 0x92])],
+  [PUBCOMP, new Set([0x00, 0x92])],
+  [SUBACK, new Set([0x00, 0x01, 0x02, 0x80, 0x83, 0x87, 0x8f, 0x91, 0x97, 0x9e, 0xa1, 0xa2])],
+  [UNSUBACK, new Set([0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91])],
+  [DISCONNECT, new Set(DISCONNECTS)],
+  [AUTH, new Set([0x00, 0x18, 0x19])],
+]);
+
+/** True when a packet of this type may carry the code: reason codes in 5.0, return codes of CONNACK and SUBACK before. */
+export function isReasonCode(version: Version, type: number, code: number): boolean {
+  if (version === 5) return REASONS.get(type)?.has(code) ?? false;
+  if (type === CONNACK) return code <= 5;
+  return code <= 2 || code === 0x80;
 }
