@@ -41,13 +41,19 @@ export interface Connection extends ByteSink {
   readonly tls: TlsInfo | null;
   /** Bytes written and not yet taken by the system. */
   readonly queuedBytes: number;
+  /** Reading starts with the first handler; a later one takes the place of the one before. */
   onData(handler: (chunk: Buffer) => void): void;
   onClose(handler: (reason: CloseReason) => void): void;
   /** The peer has sent its last byte; writing is still possible. Without a handler the connection ends by itself. */
   onEnd(handler: () => void): void;
   pause(): void;
   resume(): void;
-  /** Sends what is queued, then closes; after `graceMs` without that (default 5000) it destroys. */
+  /**
+   * Half close: sends what is queued, then tells the peer that nothing follows; reading goes on. Later writes are lost (done() is called).
+   * Where the carrier has no half close (ws, wss) it is end().
+   */
+  shutdown(): void;
+  /** Sends what is queued, then closes; after `graceMs` without that (default 5000) it destroys. What still comes in is thrown away. */
   end(graceMs?: number): void;
   /** Closes at once; `reset` sends RST where the transport can. */
   destroy(reset?: boolean): void;

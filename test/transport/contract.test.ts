@@ -1,0 +1,66 @@
+// Runs the transport contract over every carrier there is.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { listenMemory, MemoryNetwork, memoryPair } from '../../src/transport/memory.ts';
+import { listenTcp } from '../../src/transport/tcp.ts';
+import { listenUnix } from '../../src/transport/unix.ts';
+import { describeTransport } from '../contract/transport.ts';
+import { carrierOf } from '../harness/carrier.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describeTransport(
+  'tcp',
+  { kind: 'tcp', halfClose: true, reset: true },
+  carrierOf(
+    (options) => listenTcp({ ...options, host: '127.0.0.1', port: 0 }),
+    ({ port }) => ({ kind: 'tcp', host: '127.0.0.1', port }),
+  ),
+);
+
+const path = join(folder, 'x.sock');
+describeTransport(
+  'unix',
+  { kind: 'unix', halfClose: true, reset: false },
+  carrierOf(
+    (options) => listenUnix({ ...options, path, mode: 0o600, group: null }),
+    () => ({ kind: 'unix', path }),
+  ),
+);
+
+const abstractName = `\0tidegate-test-${process.pid}`;
+describeTransport(
+  'abstract unix',
+  { kind: 'unix', halfClose: true, reset: false },
+  carrierOf(
+    (options) => listenUnix({ ...options, path: abstractName, mode: null, group: null }),
+    () => ({ kind: 'unix', path: abstractName }),
+  ),
+);
+
+const network = new MemoryNetwork();
+describeTransport(
+  'memory',
+  { kind: 'memory', halfClose: true, reset: true },
+  carrierOf(
+    (options) => listenMemory({ ...options, network, name: 'x' }),
+    () => ({ kind: 'memory', name: 'x' }),
+    { network },
+  ),
+);
+
+describeTransport(
+  'memory pair in pieces',
+  { kind: 'memory', halfClose: true, reset: true },
+  {
+    start: async () => {},
+    connect: async () => {
+      const [near, far] = memoryPair({ chunkBytes: 4096 });
+      return { near, far };
+    },
+    stop: async () => {},
+  },
+);
