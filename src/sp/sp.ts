@@ -99,6 +99,9 @@ export interface SpSocket {
    */
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean;
   onRoom(handler: () => void): void;
+  /** Stops reading from every peer soon, for a receiver that is behind; peers then wait or drop by their own policy. */
+  pause(): void;
+  resume(): void;
   pipes(): PipeView[];
   endpoints(): EndpointView[];
   /** Stops everything: queued messages get up to `deadlineMs` to leave. */

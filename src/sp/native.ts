@@ -1,0 +1,327 @@
+// The native SP driver: sockets in TypeScript over the gateway's own transports. No compiler needed, order kept, queues bounded in bytes.
+// Opened by bridge/ and cli/ through the seam sp.ts. The patterns (who gets a message) are here; pipes carry them, endpoints find peers.
+// Must not know MQTT. Passes test/contract/sp.ts.
+import type { Clock } from '../base/clock.ts';
+import type { Turn } from '../base/turn.ts';
+import type { BlockPool } from '../base/writer.ts';
+import type { Connection } from '../transport/transport.ts';
+import { DialEndpoint, type Endpoint, type EndpointContext, ListenEndpoint } from './endpoint.ts';
+import { type Framing, Pipe, type PipeContext, type PipeOwner } from './pipe.ts';
+import { type ProtocolRow, ROWS } from './protocol.ts';
+import type {
+  EndpointView,
+  OnMessage,
+  PipeView,
+  Protocol,
+  SpDriver,
+  SpEvent,
+  SpOptions,
+  SpSocket,
+  SpStats,
+} from './sp.ts';
+import type { Transports } from './transports.ts';
+import { parseSpUrl, SCHEMES, type SpUrl } from './url.ts';
+
+export interface NativeParts {
+  readonly transports: Transports;
+  readonly clock: Clock;
+  readonly turn: Turn;
+  readonly pool: BlockPool;
+}
+
+/** The driver `native`; it is always there. */
+export function nativeDriver(parts: NativeParts): SpDriver {
+  return {
+    name: 'native',
+    open: (protocol, options) => new NativeSocket(protocol, options, parts),
+    supports: (scheme) => SCHEMES.includes(scheme),
+  };
+}
+
+const noMessage: OnMessage = () => {};
+const noEvent = (): void => {};
+
+class NativeSocket implements SpSocket, PipeOwner {
+  readonly protocol: Protocol;
+  readonly stats: SpStats = {
+    messagesSent: 0,
+    bytesSent: 0,
+    messagesReceived: 0,
+    bytesReceived: 0,
+    dropped: 0,
+    refused: 0,
+  };
+  waiting = false;
+  private state: 'open' | 'stopping' | 'stopped' = 'open';
+  private readonly row: ProtocolRow;
+  private readonly options: SpOptions;
+  private readonly parts: NativeParts;
+  private readonly pipeContext: PipeContext;
+  private readonly endpointContext: EndpointContext;
+  private readonly byUrl = new Map<string, Endpoint>();
+  /** Every pipe, also those that have not greeted. */
+  private readonly all = new Map<Pipe, Endpoint>();
+  /** Those that have, in the order they came: what send() walks. */
+  private ups: Pipe[] = [];
+  private next = 0;
+  private lastId = 0;
+  private paused = false;
+  private prefixes: Uint8Array[] = [];
+  private everything = false;
+  private handler: OnMessage = noMessage;
+  private tell: (event: SpEvent) => void = noEvent;
+  private room: () => void = noEvent;
+  private emptied: (() => void) | null = null;
+
+  constructor(protocol: Protocol, options: SpOptions, parts: NativeParts) {
+    this.protocol = protocol;
+    this.options = options;
+    this.parts = parts;
+    this.row = ROWS[protocol];
+    this.everything = protocol !== 'sub0';
+    this.pipeContext = { protocol, options, clock: parts.clock, turn: parts.turn, pool: parts.pool, owner: this };
+    this.endpointContext = {
+      protocol,
+      options,
+      clock: parts.clock,
+      transports: parts.transports,
+      connected: (endpoint, connection) => this.connected(endpoint, connection),
+      rejected: (endpoint, reason, remote) => this.refused(endpoint.url, remote, reason),
+      changed: (endpoint) => this.tell({ kind: 'endpoint', endpoint: viewOf(endpoint) }),
+    };
+  }
+
+  onMessage(handler: OnMessage): void {
+    this.handler = handler;
+  }
+
+  onEvent(handler: (event: SpEvent) => void): void {
+    this.tell = handler;
+  }
+
+  onRoom(handler: () => void): void {
+    this.room = handler;
+  }
+
+  subscribe(prefix: Uint8Array): void {
+    if (this.protocol !== 'sub0') return;
+    this.prefixes.push(Uint8Array.from(prefix));
+    this.everything = this.prefixes.some((p) => p.length === 0);
+  }
+
+  unsubscribe(prefix: Uint8Array): void {
+    const at = this.prefixes.findIndex((p) => Buffer.compare(p, prefix) === 0);
+    if (at < 0) return;
+    this.prefixes.splice(at, 1);
+    this.everything = this.prefixes.some((p) => p.length === 0);
+  }
+
+  listen(url: string): void {
+    this.add(url, (parsed) => new ListenEndpoint(url, parsed, this.endpointContext));
+  }
+
+  dial(url: string): void {
+    this.add(url, (parsed) => new DialEndpoint(url, parsed, this.endpointContext));
+  }
+
+  async close(url: string): Promise<void> {
+    const endpoint = this.byUrl.get(url);
+    if (endpoint === undefined) return;
+    this.byUrl.delete(url);
+    const stopped = endpoint.stop();
+    for (const [pipe, owner] of [...this.all]) if (owner === endpoint) pipe.destroy('stopped');
+    await stopped;
+  }
+
+  send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
+    if (this.protocol === 'pub0') return this.broadcast(head, body, start, end);
+    return this.sendToOne(head, body, start, end);
+  }
+
+  pause(): void {
+    this.paused = true;
+    for (const pipe of this.all.keys()) pipe.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    for (const pipe of this.all.keys()) pipe.resume();
+  }
+
+  pipes(): PipeView[] {
+    return [...this.ups];
+  }
+
+  endpoints(): EndpointView[] {
+    return [...this.byUrl.values()].map(viewOf);
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.state !== 'open') return;
+    this.state = 'stopping';
+    const endpoints = [...this.byUrl.values()];
+    const stopped = Promise.all(endpoints.map((endpoint) => endpoint.stop()));
+    for (const pipe of [...this.all.keys()]) pipe.finish();
+    if (this.all.size > 0) await this.untilEmpty(deadlineMs);
+    for (const pipe of [...this.all.keys()]) pipe.destroy('stopped');
+    await stopped;
+    this.state = 'stopped';
+    this.byUrl.clear();
+  }
+
+  // PipeOwner
+
+  pipeUp(pipe: Pipe): void {
+    const endpoint = this.all.get(pipe);
+    if (this.row.single && this.ups.length > 0) {
+      // nng's pair takes its first peer and sends others away.
+      pipe.refuse('second-peer');
+      return;
+    }
+    this.ups.push(pipe);
+    if (this.paused) pipe.pause();
+    if (endpoint instanceof DialEndpoint) endpoint.pipeUp();
+    this.tell({ kind: 'pipe-up', pipe });
+    this.pipeRoom();
+  }
+
+  pipeDown(pipe: Pipe, reason: string): void {
+    const endpoint = this.all.get(pipe);
+    this.all.delete(pipe);
+    const at = this.ups.indexOf(pipe);
+    if (at >= 0) {
+      this.ups.splice(at, 1);
+      this.tell({ kind: 'pipe-down', pipe, reason });
+    }
+    if (endpoint instanceof DialEndpoint) endpoint.pipeDown(reason);
+    // Its full queue may have been what the others waited for.
+    this.pipeRoom();
+    if (this.all.size === 0) this.emptied?.();
+  }
+
+  pipeRefused(pipe: Pipe, reason: string, size?: number): void {
+    this.refused(pipe.url, pipe.remote, reason, size);
+  }
+
+  pipeMessage(pipe: Pipe, bytes: Uint8Array, start: number, end: number): void {
+    if (!this.row.receives) {
+      // nng closes a subscriber or puller that sends.
+      pipe.refuse('unexpected-message');
+      return;
+    }
+    this.stats.messagesReceived++;
+    this.stats.bytesReceived += end - start;
+    if (this.everything || this.wanted(bytes, start, end)) this.handler(bytes, start, end, pipe);
+  }
+
+  pipeDropped(count: number): void {
+    this.stats.dropped += count;
+  }
+
+  pipeRoom(): void {
+    if (!this.waiting || this.state !== 'open') return;
+    this.waiting = false;
+    this.room();
+  }
+
+  private add(url: string, make: (parsed: SpUrl) => Endpoint): void {
+    if (this.state !== 'open' || this.byUrl.has(url)) return;
+    const endpoint = make(parseSpUrl(url));
+    this.byUrl.set(url, endpoint);
+    endpoint.start();
+  }
+
+  private connected(endpoint: Endpoint, connection: Connection): void {
+    if (this.state !== 'open' || !this.byUrl.has(endpoint.url)) {
+      connection.destroy();
+      return;
+    }
+    const { scheme } = endpoint.parsed;
+    const framing: Framing =
+      scheme === 'ws' || scheme === 'wss' ? 'message' : scheme === 'ipc' || scheme === 'abstract' ? 'ipc' : 'tcp';
+    const pipe = new Pipe(++this.lastId, endpoint.url, connection, framing, this.pipeContext);
+    this.all.set(pipe, endpoint);
+    pipe.start();
+  }
+
+  private refused(url: string, remote: string, reason: string, size?: number): void {
+    this.stats.refused++;
+    const limit = size === undefined ? {} : { size, limit: this.options.recvMaxSize };
+    this.tell({ kind: 'refused', url, remote, reason, ...limit });
+  }
+
+  private wanted(bytes: Uint8Array, start: number, end: number): boolean {
+    const { prefixes } = this;
+    for (let i = 0; i < prefixes.length; i++) if (beginsWith(bytes, start, end, prefixes[i])) return true;
+    return false;
+  }
+
+  /** pub0: a copy for every peer; with nobody there the message is gone, as in every publisher. */
+  private broadcast(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
+    const pipes = this.ups;
+    const bytes = head.length + end - start;
+    if (this.options.overflow === 'block') {
+      for (let i = 0; i < pipes.length; i++) {
+        if (!pipes[i].fits(bytes)) {
+          this.waiting = true;
+          return false;
+        }
+      }
+    }
+    for (let i = 0; i < pipes.length; i++) pipes[i].send(head, body, start, end);
+    this.stats.messagesSent += pipes.length;
+    this.stats.bytesSent += bytes * pipes.length;
+    return true;
+  }
+
+  /** push0: the next peer with room; pair: the one there is. */
+  private sendToOne(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
+    if (!this.row.sends) return true;
+    const pipes = this.ups;
+    const bytes = head.length + end - start;
+    for (let i = 0; i < pipes.length; i++) {
+      if (this.next >= pipes.length) this.next = 0;
+      const pipe = pipes[this.next++];
+      if (!pipe.fits(bytes)) continue;
+      pipe.send(head, body, start, end);
+      this.stats.messagesSent++;
+      this.stats.bytesSent += bytes;
+      return true;
+    }
+    if (this.options.overflow === 'block') {
+      this.waiting = true;
+      return false;
+    }
+    if (this.options.overflow === 'drop_newest' || pipes.length === 0) {
+      this.stats.dropped++;
+      return true;
+    }
+    // drop_oldest: the next one in turn makes room.
+    if (this.next >= pipes.length) this.next = 0;
+    pipes[this.next++].send(head, body, start, end);
+    this.stats.messagesSent++;
+    this.stats.bytesSent += bytes;
+    return true;
+  }
+
+  private untilEmpty(deadlineMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.parts.clock.after(deadlineMs, resolve);
+      this.emptied = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+function beginsWith(bytes: Uint8Array, start: number, end: number, prefix: Uint8Array): boolean {
+  if (end - start < prefix.length) return false;
+  for (let i = 0; i < prefix.length; i++) if (bytes[start + i] !== prefix[i]) return false;
+  return true;
+}
+
+function viewOf(endpoint: Endpoint): EndpointView {
+  const { url, mode, state, bound, lastError } = endpoint;
+  return { url, mode, state, bound, lastError };
+}

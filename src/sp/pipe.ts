@@ -1,0 +1,333 @@
+// One peer of a native socket: greeting, frames in, frames out with a bounded queue for a peer that reads slowly.
+// Made by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter.
+// Fast path: a message goes straight into the writer's block. Only while the peer does not take what the writer holds, messages wait in
+// the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Flushable, Turn } from '../base/turn.ts';
+import { type BlockPool, copyBytes, Writer } from '../base/writer.ts';
+import {
+  encodeGreeting,
+  type FrameFault,
+  FrameReader,
+  GreetingReader,
+  IPC_HEADER_BYTES,
+  TCP_HEADER_BYTES,
+  writeFrameHeader,
+} from '../codec/sp.ts';
+import type { CloseReason, Connection } from '../transport/transport.ts';
+import { FrameQueue } from './framequeue.ts';
+import { peerNumber, ROWS } from './protocol.ts';
+import { type PipeView, PROTOCOLS, type Protocol, type SpOptions } from './sp.ts';
+
+/** A peer that has not said who it is by then is closed (nng waits as long). */
+const GREETING_TIMEOUT_MS = 10_000;
+/** What the writer and the transport hold for a peer before messages begin to wait: enough to keep any link busy between two turns. */
+const WINDOW_BYTES = 262_144;
+/** Hop counts that pair1 lets pass (nng: NNG_OPT_MAXTTL is 8). */
+const MAX_HOPS = 8;
+
+/** How bytes become messages: a stream with or without the ipc type byte, or a transport that keeps messages whole. */
+export type Framing = 'tcp' | 'ipc' | 'message';
+
+/** What a pipe tells its socket. */
+export interface PipeOwner {
+  /** Whether somebody waits for pipeRoom(). */
+  readonly waiting: boolean;
+  pipeUp(pipe: Pipe): void;
+  /** Once, whatever state the pipe was in. */
+  pipeDown(pipe: Pipe, reason: string): void;
+  pipeRefused(pipe: Pipe, reason: string, size?: number): void;
+  pipeMessage(pipe: Pipe, bytes: Uint8Array, start: number, end: number): void;
+  /** The pipe dropped `count` messages of its queue. */
+  pipeDropped(count: number): void;
+  /** There is room again where there was none. */
+  pipeRoom(): void;
+}
+
+export interface PipeContext {
+  readonly protocol: Protocol;
+  readonly options: SpOptions;
+  readonly clock: Clock;
+  readonly turn: Turn;
+  readonly pool: BlockPool;
+  readonly owner: PipeOwner;
+}
+
+const ignore = (): void => {};
+
+export class Pipe implements PipeView, Flushable {
+  readonly id: number;
+  readonly url: string;
+  readonly since: number;
+  dirty = false;
+  state: 'greeting' | 'up' | 'ending' | 'closed' = 'greeting';
+  messagesSent = 0;
+  messagesReceived = 0;
+  dropped = 0;
+  private readonly connection: Connection;
+  private readonly context: PipeContext;
+  private readonly framing: Framing;
+  /** Bytes of frame header and protocol header before each body. */
+  private readonly overhead: number;
+  private readonly hopBytes: 0 | 4;
+  private readonly window: number;
+  /** null for message framing, where each message is a write of its own. */
+  private readonly writer: Writer | null;
+  private readonly queue: FrameQueue;
+  private readonly greeting: GreetingReader;
+  private readonly reader: FrameReader;
+  private greetingTimer: Timer | null = null;
+  /** Message framing: bytes handed to the transport and not confirmed. */
+  private pendingBytes = 0;
+  private closing = '';
+
+  constructor(id: number, url: string, connection: Connection, framing: Framing, context: PipeContext) {
+    this.id = id;
+    this.url = url;
+    this.connection = connection;
+    this.context = context;
+    this.framing = framing;
+    this.since = context.clock.now();
+    this.hopBytes = ROWS[context.protocol].headerBytes;
+    this.overhead = (framing === 'ipc' ? IPC_HEADER_BYTES : TCP_HEADER_BYTES) + this.hopBytes;
+    this.window = Math.min(WINDOW_BYTES, context.options.sendBuffer);
+    this.writer =
+      framing === 'message' ? null : new Writer(context.turn, context.pool, connection, () => this.roomMade());
+    this.queue = new FrameQueue(context.pool, framing === 'ipc' ? 1 : 0);
+    this.greeting = new GreetingReader(peerNumber(context.protocol));
+    const { recvMaxSize } = context.options;
+    this.reader = new FrameReader(
+      framing === 'ipc',
+      recvMaxSize > 0 ? recvMaxSize + this.hopBytes : 0,
+      (bytes, start, end) => this.received(bytes, start, end),
+    );
+  }
+
+  get remote(): string {
+    return this.connection.remote;
+  }
+
+  /** Bytes that wait here for this peer; what the kernel has taken does not count. */
+  get queuedBytes(): number {
+    return this.queue.bytes + this.unconfirmed();
+  }
+
+  /** Greets and begins to read. */
+  start(): void {
+    const { connection, context } = this;
+    connection.onClose((reason) => this.closed(reason));
+    if (this.framing === 'message') {
+      // The subprotocol has said it all: sp-websocket-mapping has no greeting.
+      connection.onData((chunk) => this.whole(chunk));
+      this.up();
+      return;
+    }
+    connection.onData((chunk) => this.chunk(chunk));
+    this.greetingTimer = context.clock.after(GREETING_TIMEOUT_MS, () => this.refuse('greeting-timeout'));
+    connection.write(encodeGreeting(PROTOCOLS[context.protocol]), ignore);
+  }
+
+  /** Whether a body of `bytes` would be queued or sent rather than dropped. */
+  fits(bytes: number): boolean {
+    return this.queue.frames === 0 || this.queue.bytes + bytes + this.overhead <= this.context.options.sendBuffer;
+  }
+
+  /** Sends head + body[start, end), or lets it wait, or drops by the socket's policy. Copies before it returns. */
+  send(head: Uint8Array, body: Uint8Array, start: number, end: number): void {
+    const total = this.overhead + head.length + end - start;
+    const writer = this.writer;
+    if (this.queue.frames === 0) {
+      if (writer === null) {
+        if (this.pendingBytes === 0 || this.pendingBytes + total <= this.window) {
+          this.sendWhole(head, body, start, end);
+          return;
+        }
+      } else if (writer.queuedBytes + total <= this.window || writer.queuedBytes === 0) {
+        writer.reserve(total);
+        this.put(writer.block, writer.at, head, body, start, end);
+        writer.advance(total);
+        this.messagesSent++;
+        return;
+      }
+    }
+    this.enqueue(total, head, body, start, end);
+  }
+
+  /** Lets queued messages leave, then ends the connection. The socket destroys it when that takes too long. */
+  finish(): void {
+    if (this.state === 'greeting') this.destroy('stopped');
+    if (this.state !== 'up') return;
+    this.state = 'ending';
+    this.closing = 'stopped';
+    this.flush();
+  }
+
+  /** Closes at once. */
+  destroy(reason: string): void {
+    if (this.state === 'closed') return;
+    if (this.closing === '') this.closing = reason;
+    this.connection.destroy();
+  }
+
+  /** Closes a peer for what it sent. */
+  refuse(reason: string, size?: number): void {
+    if (this.state === 'closed' || this.closing !== '') return;
+    this.closing = reason;
+    this.context.owner.pipeRefused(this, reason, size);
+    this.connection.destroy();
+  }
+
+  pause(): void {
+    this.connection.pause();
+  }
+
+  resume(): void {
+    this.connection.resume();
+  }
+
+  /** Moves waiting messages on; called by the turn after the transport has taken bytes. */
+  flush(): void {
+    if (this.state === 'closed') return;
+    const { queue, writer } = this;
+    if (queue.frames > 0) {
+      if (writer !== null) this.messagesSent += queue.moveTo(writer, this.window);
+      else while (queue.frames > 0 && this.pendingBytes < this.window) this.writeWhole(queue.takeBody());
+    }
+    if (this.state === 'up') this.context.owner.pipeRoom();
+    else if (this.state === 'ending' && queue.frames === 0) {
+      writer?.flush();
+      this.connection.end();
+    }
+  }
+
+  private unconfirmed(): number {
+    return this.writer === null ? this.pendingBytes : this.writer.queuedBytes;
+  }
+
+  private roomMade(): void {
+    // Not here and now: this runs inside the writer's own flush.
+    if (this.queue.frames > 0 || this.state === 'ending' || this.context.owner.waiting) this.context.turn.touch(this);
+  }
+
+  private put(target: Buffer, at: number, head: Uint8Array, body: Uint8Array, start: number, end: number): void {
+    const bytes = end - start;
+    at = writeFrameHeader(target, at, this.hopBytes + head.length + bytes, this.framing === 'ipc');
+    if (this.hopBytes > 0) at = target.writeUInt32BE(1, at);
+    copyBytes(head, 0, target, at, head.length);
+    copyBytes(body, start, target, at + head.length, bytes);
+  }
+
+  private enqueue(total: number, head: Uint8Array, body: Uint8Array, start: number, end: number): void {
+    const { queue } = this;
+    const { sendBuffer, overflow } = this.context.options;
+    if (queue.frames > 0 && queue.bytes + total > sendBuffer) {
+      if (overflow !== 'drop_oldest') {
+        this.countDrops(1);
+        return;
+      }
+      let count = 0;
+      for (; queue.frames > 0 && queue.bytes + total > sendBuffer; count++) queue.dropHead();
+      this.countDrops(count);
+    }
+    queue.reserve(total);
+    if (queue.block !== null) this.put(queue.block, queue.at, head, body, start, end);
+    queue.commit(total);
+  }
+
+  private countDrops(count: number): void {
+    this.dropped += count;
+    this.context.owner.pipeDropped(count);
+  }
+
+  private sendWhole(head: Uint8Array, body: Uint8Array, start: number, end: number): void {
+    const message = Buffer.allocUnsafe(this.hopBytes + head.length + end - start);
+    if (this.hopBytes > 0) message.writeUInt32BE(1, 0);
+    message.set(head, this.hopBytes);
+    copyBytes(body, start, message, this.hopBytes + head.length, end - start);
+    this.writeWhole(message);
+  }
+
+  private writeWhole(message: Buffer): void {
+    const bytes = message.length + TCP_HEADER_BYTES;
+    this.pendingBytes += bytes;
+    this.messagesSent++;
+    this.connection.write(message, () => {
+      this.pendingBytes -= bytes;
+      this.roomMade();
+    });
+  }
+
+  private up(): void {
+    this.greetingTimer?.cancel();
+    this.greetingTimer = null;
+    this.state = 'up';
+    this.context.owner.pipeUp(this);
+  }
+
+  private chunk(chunk: Buffer): void {
+    let at = 0;
+    if (this.state === 'greeting') {
+      const had = this.greeting.have;
+      const result = this.greeting.push(chunk, 0);
+      if (result === 'more') return;
+      if (result !== 'ok') {
+        this.refuse(result);
+        return;
+      }
+      at = this.greeting.have - had;
+      this.up();
+    }
+    if (this.state !== 'up' || this.closing !== '') return;
+    const { turn } = this.context;
+    turn.enter();
+    const fault = this.reader.push(chunk, at);
+    turn.leave();
+    if (fault !== null) this.fault(fault);
+  }
+
+  private whole(chunk: Buffer): void {
+    const { options, turn } = this.context;
+    if (this.state !== 'up' || this.closing !== '') return;
+    if (options.recvMaxSize > 0 && chunk.length > options.recvMaxSize + this.hopBytes) {
+      this.refuse('too-large', chunk.length);
+      return;
+    }
+    turn.enter();
+    this.received(chunk, 0, chunk.length);
+    turn.leave();
+  }
+
+  private fault(fault: FrameFault): void {
+    if (fault === 'too-large') this.refuse(fault, this.reader.refusedBytes - this.hopBytes);
+    else this.refuse(fault);
+  }
+
+  private received(bytes: Uint8Array, start: number, end: number): boolean {
+    if (this.hopBytes > 0) {
+      // nng closes for a header that is cut or whose upper bytes are set, and drops what has come too far.
+      if (end - start < 4 || bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) {
+        this.refuse('bad-frame');
+        return false;
+      }
+      const hops = bytes[start + 3];
+      start += 4;
+      if (hops > MAX_HOPS) {
+        this.countDrops(1);
+        return true;
+      }
+    }
+    this.messagesReceived++;
+    this.context.owner.pipeMessage(this, bytes, start, end);
+    return this.state === 'up' && this.closing === '';
+  }
+
+  private closed(reason: CloseReason): void {
+    const lost = this.queue.frames;
+    this.greetingTimer?.cancel();
+    this.state = 'closed';
+    this.writer?.close();
+    this.queue.clear();
+    if (lost > 0) this.countDrops(lost);
+    this.context.owner.pipeDown(this, this.closing !== '' ? this.closing : (reason.error ?? `closed by ${reason.by}`));
+  }
+}
