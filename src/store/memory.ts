@@ -8,7 +8,7 @@ export function memoryJournal(): Journal {
   return {
     durable: false,
     accepting: true,
-    load: async () => ({ sessions: [], retained: [] }),
+    load: async () => ({ sessions: [], retained: [], spools: new Map() }),
     close: async () => {},
     sessionPut: nothing,
     sessionDelete: nothing,
@@ -23,6 +23,8 @@ export function memoryJournal(): Journal {
     retainedDelete: nothing,
     willPut: nothing,
     willDelete: nothing,
+    spoolPut: nothing,
+    spoolDelete: nothing,
     barrier: nothing,
   };
 }

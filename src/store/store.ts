@@ -1,7 +1,7 @@
 // SEAM of store/: what survives the process. The state in memory (session/, router/, delivery/) is the truth while the gateway runs;
 // a Journal is told every change and gives it back at the next start. memory.ts forgets, sqlite.ts commits in groups.
 // Calls return at once and never throw; what must be durable before it is acknowledged takes part in a Hold through barrier().
-// Contract (test/contract/store.ts): after barrier() has released a hold, load() of a new process gives everything told before it.
+// Contract (test/contract/store.ts): after barrier() has released a hold with 0, load() of a new process gives what the barrier covers.
 import type { Hold, Message } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest } from '../mqtt/packet.ts';
 
@@ -49,9 +49,18 @@ export interface RestoredSession {
   readonly will: StoredWill | null;
 }
 
+/** One frame that a bridge keeps until its remote end has it. */
+export interface SpoolEntry {
+  /** Ascending in its bridge, never reused while older ones are kept. */
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
+}
+
 export interface Restored {
   readonly sessions: readonly RestoredSession[];
   readonly retained: readonly Message[];
+  /** By bridge name, each list ascending by sequence. */
+  readonly spools: ReadonlyMap<string, readonly SpoolEntry[]>;
 }
 
 export interface Journal {
@@ -62,6 +71,7 @@ export interface Journal {
   /** Writes what is left and closes. */
   close(): Promise<void>;
 
+  /** Comes before anything else is told of a client id. */
   sessionPut(session: StoredSession): void;
   /** With its subscriptions, queue, inbound ids and will. */
   sessionDelete(clientId: string): void;
@@ -69,15 +79,28 @@ export interface Journal {
   subscriptionDelete(clientId: string, topicFilter: string): void;
   messageQueued(clientId: string, entry: StoredMessage): void;
   messageState(clientId: string, sequence: number, state: QueuedState, packetId: number): void;
+  /**
+   * The session needs it no more: acknowledged, dropped or expired. Whoever waits for its commit is released at once, for there is
+   * nothing left to store. A message that moves to another session is told there first, and is done here when that is durable.
+   */
   messageDone(clientId: string, sequence: number): void;
+  /** Told again for a repeated PUBLISH, so that its PUBREC waits as the first one did. */
   inboundPut(clientId: string, packetId: number): void;
   inboundDelete(clientId: string, packetId: number): void;
   retainedPut(message: Message): void;
   retainedDelete(topic: string): void;
   willPut(clientId: string, will: StoredWill): void;
   willDelete(clientId: string): void;
+  /** Keeps a frame of a bridge; `bytes` must not change afterwards. */
+  spoolPut(bridge: string, sequence: number, bytes: Uint8Array): void;
+  /** Forgets the frames of a bridge up to and including `upToSequence` (Infinity: all of them). */
+  spoolDelete(bridge: string, upToSequence: number): void;
 
-  /** Takes part in `hold`: done() after everything told so far is durable, done(0x97) when it cannot be. */
+  /**
+   * Takes part in `hold`: done() when what was told since the barrier before this one is durable (a message whose session is done with
+   * it counts as durable), done(0x97) when it cannot be. Where nothing was told since, it covers everything told so far.
+   * Never waits for messageDone and spoolDelete: a crash then repeats a delivery and loses nothing.
+   */
   barrier(hold: Hold): void;
   /** False while QoS>0 messages for durable sessions have to be refused: disk full, max_size reached. */
   readonly accepting: boolean;
