@@ -1,11 +1,12 @@
 // Hands the gateway's transports to SP sockets: the one place where sp/ and transport/ meet.
 // Called by gateway.ts and cli/nng.ts. Makes nothing by itself: listeners and connections belong to who asked.
-import { nativeDriver } from './sp/native.ts';
-import type { SpDriver } from './sp/sp.ts';
-import type { ListenTarget, Transports } from './sp/transports.ts';
+
 import type { Clock } from './base/clock.ts';
 import type { Turn } from './base/turn.ts';
 import type { BlockPool } from './base/writer.ts';
+import { nativeDriver } from './sp/native.ts';
+import type { SpDriver } from './sp/sp.ts';
+import type { ListenTarget, Transports } from './sp/transports.ts';
 import { dial } from './transport/dial.ts';
 import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
 import { listenTcp } from './transport/tcp.ts';

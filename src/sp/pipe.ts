@@ -79,6 +79,8 @@ export class Pipe implements PipeView, Flushable {
   private greetingTimer: Timer | null = null;
   /** Message framing: bytes handed to the transport and not confirmed. */
   private pendingBytes = 0;
+  /** drop_newest: the queue was full and has not been empty since. Dropping goes on, so that a slow peer has one gap and not many. */
+  private dropping = false;
   private closing = '';
 
   constructor(id: number, url: string, connection: Connection, framing: Framing, context: PipeContext) {
@@ -220,8 +222,10 @@ export class Pipe implements PipeView, Flushable {
   private enqueue(total: number, head: Uint8Array, body: Uint8Array, start: number, end: number): void {
     const { queue } = this;
     const { sendBuffer, overflow } = this.context.options;
-    if (queue.frames > 0 && queue.bytes + total > sendBuffer) {
+    if (queue.frames === 0) this.dropping = false;
+    else if (this.dropping || queue.bytes + total > sendBuffer) {
       if (overflow !== 'drop_oldest') {
+        this.dropping = true;
         this.countDrops(1);
         return;
       }

@@ -14,7 +14,11 @@ import vectors from '../vectors/sp-wire.json' with { type: 'json' };
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
 /** Feeds the chunks; what came out, and the first fault. */
-function read(ipc: boolean, max: number, chunks: Uint8Array[]): { bodies: string[]; fault: FrameFault | null; reader: FrameReader } {
+function read(
+  ipc: boolean,
+  max: number,
+  chunks: Uint8Array[],
+): { bodies: string[]; fault: FrameFault | null; reader: FrameReader } {
   const bodies: string[] = [];
   const reader = new FrameReader(ipc, max, (bytes, start, end) => {
     bodies.push(Buffer.from(bytes.subarray(start, end)).toString('hex'));
@@ -61,7 +65,11 @@ describe('frames', () => {
       const got = read(row.ipc, row.max, [bytes]);
       expect(got.bodies).toEqual(row.bodies);
       expect(got.fault).toBe(row.fault);
-      const single = read(row.ipc, row.max, [...bytes].map((byte) => Uint8Array.of(byte)));
+      const single = read(
+        row.ipc,
+        row.max,
+        [...bytes].map((byte) => Uint8Array.of(byte)),
+      );
       expect(single.bodies).toEqual(row.bodies);
       expect(single.fault).toBe(row.fault);
     });
@@ -127,7 +135,18 @@ describe('frames', () => {
   });
   test('lengths round-trip below 2^53 and are Infinity from there', () => {
     const bytes = Buffer.alloc(8);
-    for (const length of [0, 1, 255, 256, 65_536, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 45 + 7, Number.MAX_SAFE_INTEGER]) {
+    for (const length of [
+      0,
+      1,
+      255,
+      256,
+      65_536,
+      2 ** 31,
+      2 ** 32 - 1,
+      2 ** 32,
+      2 ** 45 + 7,
+      Number.MAX_SAFE_INTEGER,
+    ]) {
       writeFrameHeader(bytes, 0, length, false);
       expect(readLength(bytes, 0)).toBe(length);
     }
