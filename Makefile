@@ -1,0 +1,53 @@
+# Every target does its own set-up: on a fresh machine with Node.js >= 20 `make start` or `make test` is all there is to type.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CONF ?= etc/tidegate.conf
+# Seconds for each fuzz target.
+FUZZ_SECONDS ?= 30
+# Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
+BENCH ?=
+
+sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
+
+.PHONY: help start build check test bench fuzz docs dist setup peers clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+start: build ## set up, build and run the gateway with etc/tidegate.conf (CONF=file for another)
+	exec node dist/main.js start -c $(CONF)
+
+build: dist/main.js ## build dist/main.js, the command
+
+dist/main.js: $(sources) | setup
+	npx tsx scripts/build.ts
+
+check: setup ## types, lint, layers, generated files
+	npm run --silent check
+
+test: setup peers build ## set up and run all tests
+	timeout --foreground 840 npx vitest run --reporter=default --reporter=json --outputFile.json=test-report.json
+
+bench: setup peers build ## compare with mosquitto on this machine
+	npx tsx test/bench/run.ts $(BENCH)
+
+fuzz: setup ## throw random bytes at every decoder
+	FUZZ_SECONDS=$(FUZZ_SECONDS) npx vitest run --config vitest.fuzz.config.ts
+
+docs: setup ## write etc/*.reference.* and docs/reference from the tables in the code
+	npx tsx scripts/docs.ts
+
+dist: build ## the npm package as release/tidegate-<version>.tgz
+	mkdir -p release
+	npm pack --silent --pack-destination release
+
+setup: ## npm packages, if they are missing or other ones are wanted
+	@scripts/setup.sh packages
+
+peers: ## Debian packages of the programs that tests talk to, if root
+	@scripts/setup.sh peers
+
+clean: ## removes what was built
+	rm -rf dist release coverage test-report.json

@@ -1,0 +1,115 @@
+// Bundles src/ into dist/: main.js (the command), index.js (the library), one file for each worker, and chunks for what is imported
+// on demand. Run by `make build`. Writes beside the old files first, so that a running gateway never sees half a build.
+// Sources: esbuild's documentation of code splitting; package.json `bin` and `exports`.
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const out = path.join(root, 'dist');
+const fresh = path.join(root, `dist.${process.pid}`);
+
+/** Native, optional or replaceable by the user: found in node_modules at run time, and only when asked for. */
+const EXTERNAL = [
+  'nanomsg',
+  'libsql',
+  '@node-rs/argon2',
+  'aedes',
+  'aedes-*',
+  'mqemitter*',
+  'bufferutil',
+  'utf-8-validate',
+];
+
+/** CommonJS packages inside an ES module bundle call require() for Node's own modules. */
+const BANNER =
+  "import { createRequire as tidegateRequire } from 'node:module';\nconst require = tidegateRequire(import.meta.url);";
+
+function sourcesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => path.join(folder, name));
+}
+
+/** Names of the bundles: src/<folder>/worker.ts becomes dist/<folder>-worker.js beside the chunks that start it. */
+function entryPoints(): Record<string, string> {
+  const entries: Record<string, string> = { main: path.join(root, 'src/main.ts') };
+  if (existsSync(path.join(root, 'src/index.ts'))) entries.index = path.join(root, 'src/index.ts');
+  for (const file of sourcesOf(path.join(root, 'src'))) {
+    if (path.basename(file) === 'worker.ts') entries[`${path.basename(path.dirname(file))}-worker`] = file;
+  }
+  return entries;
+}
+
+async function bundle(): Promise<void> {
+  await build({
+    entryPoints: entryPoints(),
+    outdir: fresh,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    mainFields: ['module', 'main'],
+    chunkNames: '[name]-[hash]',
+    external: EXTERNAL,
+    banner: { js: BANNER },
+    // Names stay readable in stack traces; white space and syntax do not help anybody at run time.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    keepNames: false,
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+}
+
+/** Type declarations of the library entry, with the extensions a user of dist/ needs. */
+function declarations(): void {
+  if (!existsSync(path.join(root, 'src/index.ts'))) return;
+  const types = path.join(fresh, 'types');
+  const tsc = path.join(root, 'node_modules/.bin/tsc');
+  execFileSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', types], { cwd: root, stdio: 'inherit' });
+  for (const file of sourcesOf(types)) {
+    if (!file.endsWith('.d.ts')) continue;
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.replace(/((?:from|import\()\s*['"]\.{1,2}\/[^'"]+)\.ts(['"])/g, '$1.js$2'));
+  }
+}
+
+/** Moves the new files in, then removes what the new build does not have. */
+function swap(): void {
+  mkdirSync(out, { recursive: true });
+  const made = new Set<string>();
+  for (const file of sourcesOf(fresh)) {
+    const name = path.relative(fresh, file);
+    made.add(name);
+    const target = path.join(out, name);
+    if (statSync(file).isDirectory()) mkdirSync(target, { recursive: true });
+    else renameSync(file, target);
+  }
+  for (const file of sourcesOf(out).reverse()) {
+    if (!made.has(path.relative(out, file))) rmSync(file, { recursive: true, force: true });
+  }
+}
+
+try {
+  await bundle();
+  const pages = path.join(root, 'src/console/web');
+  if (existsSync(path.join(pages, 'index.html'))) cpSync(pages, path.join(fresh, 'web'), { recursive: true });
+  declarations();
+  chmodSync(path.join(fresh, 'main.js'), 0o755);
+  swap();
+} finally {
+  rmSync(fresh, { recursive: true, force: true });
+}

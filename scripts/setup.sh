@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Brings what a target needs, and nothing that is already there. Called by the Makefile:
+#   setup.sh packages   the npm packages of package-lock.json; fails when they cannot be had
+#   setup.sh peers      Debian packages of programs that tests and benchmarks talk to; without root, apt or network the tests
+#                       that need one are skipped, so this never fails
+# Must not stop or start any service, and must not reinstall what fits.
+set -u
+cd "$(dirname "$0")/.."
+
+# program:package, in the order they are asked for
+peers=(mosquitto:mosquitto mosquitto_pub:mosquitto-clients nngcat:nng-utils nanocat:nanomsg-utils openssl:openssl)
+policy=/usr/sbin/policy-rc.d
+
+say() { echo "setup: $*" >&2; }
+
+packages() {
+  local major minor
+  if ! command -v node >/dev/null; then say "Node.js 20.19 or newer is needed"; exit 1; fi
+  IFS=. read -r major minor _ <<<"$(node -p process.versions.node)"
+  if ((major < 20 || (major == 20 && minor < 19))); then say "Node.js 20.19 or newer is needed, this is $(node -v)"; exit 1; fi
+  # The lock file that node_modules was made from is kept inside it: no guessing from times of files.
+  if [ -d node_modules ] && cmp -s package-lock.json node_modules/.tidegate-lock; then return 0; fi
+  say "npm ci"
+  npm ci --no-audit --no-fund --loglevel=error </dev/null || { say "npm ci failed"; exit 1; }
+  cp package-lock.json node_modules/.tidegate-lock
+}
+
+# Debian starts a service as soon as its package is installed; a policy file that says 101 forbids it for that while.
+hold_services() {
+  [ -e "$policy" ] && return 0
+  printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && trap 'rm -f "$policy"' EXIT
+}
+
+peers() {
+  local missing=() row
+  for row in "${peers[@]}"; do
+    command -v "${row%%:*}" >/dev/null || [ -x "/usr/sbin/${row%%:*}" ] || missing+=("${row##*:}")
+  done
+  ((${#missing[@]} == 0)) && return 0
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+    say "not installed: ${missing[*]} (root and apt are needed); tests that need them are skipped"
+    return 0
+  fi
+  say "apt-get install ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  hold_services
+  local apt=(apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2)
+  {
+    timeout 180 "${apt[@]}" update
+    timeout 300 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+      # One package that cannot be had must not take the others with it.
+      for row in "${missing[@]}"; do timeout 120 "${apt[@]}" install -y --no-install-recommends "$row"; done
+  } </dev/null >apt.log 2>&1
+  for row in "${missing[@]}"; do
+    if ! dpkg -s "$row" >/dev/null 2>&1; then say "$row could not be installed (apt.log); tests that need it are skipped"; continue; fi
+    # The broker is wanted as a program to start in tests, not as a service that takes port 1883 at the next boot.
+    if [ "$row" = mosquitto ] && command -v systemctl >/dev/null; then systemctl disable --quiet mosquitto 2>/dev/null || true; fi
+  done
+  return 0
+}
+
+case "${1:-}" in
+  packages) packages ;;
+  peers) peers ;;
+  *) say "usage: setup.sh packages|peers"; exit 64 ;;
+esac

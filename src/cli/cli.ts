@@ -1,0 +1,123 @@
+// SEAM of cli/: the command line as a function of its words and streams, so that tests run it without a process.
+// Called by main.ts. Finds the command, loads its module only then, and turns whatever happens into an exit code
+// (sysexits(3): 0 ok, 1 failed, 64 usage, 78 configuration) and one line on standard error.
+// A command lives in its own file and registers its options on the program; it must not call process.exit.
+import type { Readable, Writable } from 'node:stream';
+import { Command, CommanderError } from 'commander';
+import { ERRORS, errorText, GatewayError } from '../base/errors.ts';
+import { ConfigError, formatProblem } from '../config/problem.ts';
+import { version } from './version.ts';
+
+/** The streams of a command. */
+export interface Io {
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+}
+
+/** What a command gets besides the program it registers on. */
+export interface Context {
+  readonly io: Io;
+  /** Sets the exit code of a command that ends in order (0 unless it is called). */
+  exit(code: number): void;
+}
+
+export type Register = (program: Command, context: Context) => void;
+
+interface CommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<Register>;
+}
+
+/** Every command, in the order of --help. */
+const COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'start',
+    summary: 'run the gateway in the foreground',
+    load: async () => (await import('./start.ts')).registerStart,
+  },
+];
+
+function commandNamed(argv: readonly string[]): CommandRow | undefined {
+  const word = argv.find((arg) => !arg.startsWith('-'));
+  // `tidegate help pub` shows what `tidegate pub --help` does.
+  const name = word === 'help' ? argv.slice(argv.indexOf(word) + 1).find((arg) => !arg.startsWith('-')) : word;
+  return COMMANDS.find((row) => row.name === name);
+}
+
+/** The program with the one command that is wanted in full and the others by name. */
+async function programFor(argv: readonly string[], context: Context): Promise<Command> {
+  const { io } = context;
+  const program = new Command('tidegate');
+  program
+    .description('Edge gateway that bridges MQTT and NNG (Scalability Protocols)')
+    .version(version, '--version', 'show the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .showHelpAfterError(false)
+    .enablePositionalOptions();
+  const wanted = commandNamed(argv);
+  for (const row of COMMANDS) {
+    if (row === wanted) (await row.load())(program, context);
+    else program.command(row.name).description(row.summary);
+  }
+  return program;
+}
+
+/** Subcommands made by register functions do not inherit the override when they were made before it: set it everywhere. */
+function overrideExits(command: Command): void {
+  command.exitOverride();
+  for (const child of command.commands) overrideExits(child);
+}
+
+function usageHint(argv: readonly string[]): string {
+  const row = commandNamed(argv);
+  return `tidegate: see "tidegate ${row === undefined ? '' : `${row.name} `}--help"\n`;
+}
+
+function exitOf(error: unknown, argv: readonly string[], io: Io): number {
+  if (error instanceof CommanderError) {
+    // Asked for help or version: that is what was wanted. Help because a subcommand is missing is a usage error.
+    if (error.exitCode === 0) return 0;
+    if (error.code !== 'commander.help') io.stderr.write(usageHint(argv));
+    return ERRORS['CLI-USAGE'].exit;
+  }
+  if (error instanceof ConfigError) {
+    // One line each, as compilers write them, so that editors can jump there.
+    for (const problem of error.problems) io.stderr.write(`${formatProblem(problem)}\n`);
+    return error.exit;
+  }
+  if (error instanceof GatewayError) {
+    io.stderr.write(`tidegate: ${error.message}\n`);
+    if (error.code === 'CLI-USAGE') io.stderr.write(usageHint(argv));
+    return error.exit;
+  }
+  io.stderr.write(`tidegate: ${errorText(error)}\n`);
+  return 1;
+}
+
+/** Runs one command line (without node and script) to its end and gives the exit code. Never rejects. */
+export async function runCli(argv: readonly string[], io: Io): Promise<number> {
+  let code = 0;
+  const context: Context = {
+    io,
+    exit: (value) => {
+      code = value;
+    },
+  };
+  try {
+    const program = await programFor(argv, context);
+    overrideExits(program);
+    if (argv.length === 0) program.help({ error: true });
+    await program.parseAsync([...argv], { from: 'user' });
+    return code;
+  } catch (error) {
+    return exitOf(error, argv, io);
+  }
+}

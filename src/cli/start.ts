@@ -1,0 +1,210 @@
+// `tidegate start`: reads the configuration, opens the log, runs a gateway until a signal ends it.
+// Called by cli.ts. Owns the signals of the process (SIGTERM and SIGINT stop, a second one forces, SIGHUP reloads) and the last resort for
+// errors nobody caught: they are logged and end the process with exit code 1, because state that broke a rule cannot be trusted.
+// Everything it starts comes in through StartParts, so that tests run it with a stand-in.
+import type { EventEmitter } from 'node:events';
+import path from 'node:path';
+import type { Command } from 'commander';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { createLogger, type Logger, type LoggerOptions } from '../base/logger.ts';
+import type { Service } from '../base/service.ts';
+import { type Loaded, type LogConfig, loadConfig } from '../config/config.ts';
+import { formatProblem } from '../config/problem.ts';
+import type { Context, Io } from './cli.ts';
+
+/** How long a clean stop may take before connections are cut. */
+const STOP_DEADLINE_MS = 5000;
+
+/** What start needs of gateway.ts. */
+export interface RunnableGateway extends Service {
+  /** Reads the configuration again and applies it; logs the outcome itself and never rejects for a wrong file. */
+  reload(): Promise<unknown>;
+}
+
+export interface GatewayParts {
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Reads the configuration of this start again. Throws like loadConfig. */
+  readonly load: () => Loaded;
+  /** Applies log settings that may change while running. */
+  readonly relog: (log: LogConfig) => void;
+}
+
+export type MakeGateway = (loaded: Loaded, parts: GatewayParts) => RunnableGateway;
+
+export interface StartParts {
+  readonly make: () => Promise<MakeGateway>;
+  /** `process`, or a stand-in that emits SIGTERM and so on. */
+  readonly signals: EventEmitter;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly tty: boolean;
+  /** Ends the process at once; used by a second signal and by uncaught errors. */
+  readonly die: (code: number) => void;
+  readonly openLog: (options: LoggerOptions) => Promise<Logger>;
+}
+
+export interface StartOptions {
+  readonly config?: string;
+  readonly set?: readonly string[];
+}
+
+function logFile(log: LogConfig, cwd: string): string | null {
+  if (!log.to.includes('file')) return null;
+  return path.resolve(cwd, log.dir, log.file);
+}
+
+function readConfig(options: StartOptions, parts: StartParts): Loaded {
+  return loadConfig({ file: options.config, set: options.set, env: parts.env, cwd: parts.cwd });
+}
+
+/** Settles when the gateway has to end: with the signal's name. */
+class Signals {
+  private readonly source: EventEmitter;
+  private readonly log: Log;
+  private readonly die: (code: number) => void;
+  private readonly handlers: [string, (...args: unknown[]) => void][] = [];
+
+  constructor(parts: StartParts, logger: Logger) {
+    this.source = parts.signals;
+    this.log = logger.log;
+    this.die = (code) => {
+      logger.flush();
+      parts.die(code);
+    };
+  }
+
+  /** Resolves at the first SIGTERM or SIGINT; the second one ends the process. */
+  untilStop(): Promise<string> {
+    return new Promise((resolve) => {
+      let asked = false;
+      const stop = (name: string) => (): void => {
+        if (asked) this.die(1);
+        asked = true;
+        resolve(name);
+      };
+      this.on('SIGTERM', stop('SIGTERM'));
+      this.on('SIGINT', stop('SIGINT'));
+    });
+  }
+
+  onReload(reload: () => void): void {
+    this.on('SIGHUP', reload);
+  }
+
+  onInternalError(): void {
+    const fail = (error: unknown): void => {
+      this.log('fatal', 'GW-INTERNAL', { error });
+      this.die(1);
+    };
+    this.on('uncaughtException', fail);
+    this.on('unhandledRejection', fail);
+  }
+
+  off(): void {
+    for (const [name, handler] of this.handlers) this.source.off(name, handler);
+  }
+
+  private on(name: string, handler: (...args: unknown[]) => void): void {
+    this.handlers.push([name, handler]);
+    this.source.on(name, handler);
+  }
+}
+
+async function openLogger(config: LogConfig, io: Io, parts: StartParts): Promise<Logger> {
+  const file = logFile(config, parts.cwd);
+  try {
+    return await parts.openLog({
+      level: config.level,
+      format: config.format,
+      console: config.to.includes('console'),
+      file,
+      rotateBytes: config.rotation.size,
+      rotateCount: config.rotation.count,
+      tty: parts.tty,
+      onError: (text) => io.stderr.write(`tidegate: ${text}\n`),
+    });
+  } catch (error) {
+    throw new GatewayError('CFG-INVALID', `log.file: ${errorText(error)}`, error);
+  }
+}
+
+/** Runs a gateway until a signal ends it; gives the exit code. Throws GatewayError when it cannot start. */
+export async function start(options: StartOptions, io: Io, parts: StartParts): Promise<number> {
+  const loaded = readConfig(options, parts);
+  const logger = await openLogger(loaded.config.log, io, parts);
+  const signals = new Signals(parts, logger);
+  signals.onInternalError();
+  const stopped = signals.untilStop();
+  for (const warning of loaded.warnings) logger.log('warn', 'CFG-WARNING', { at: formatProblem(warning) });
+  try {
+    const make = await parts.make();
+    const gateway = make(loaded, {
+      log: logger.log,
+      clock: systemClock,
+      load: () => readConfig(options, parts),
+      relog: (log) => logger.setLevel(log.level),
+    });
+    signals.onReload(() => {
+      logger.reopen();
+      gateway.reload().catch((error: unknown) => logger.log('error', 'GW-RELOAD-FAILED', { error }));
+    });
+    await runUntil(gateway, stopped);
+    return 0;
+  } finally {
+    signals.off();
+    logger.flush();
+  }
+}
+
+/** A signal that comes while the gateway still starts stops it as soon as it has. */
+async function runUntil(gateway: RunnableGateway, stopped: Promise<string>): Promise<void> {
+  try {
+    await gateway.start();
+  } catch (error) {
+    await gateway.stop(0);
+    throw error;
+  }
+  // Timers and listeners may all be unreferenced; the gateway runs until it is told to end.
+  const alive = setInterval(() => {}, 0x7fffffff);
+  await stopped;
+  clearInterval(alive);
+  await gateway.stop(STOP_DEADLINE_MS);
+}
+
+function collect(value: string, list: string[]): string[] {
+  return [...list, value];
+}
+
+/** `-c FILE` and `--set key=value`, shared by the commands that read a configuration. */
+export function configOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'configuration file (.conf, .hocon, .json or .toml)')
+    .option('--set <key=value>', 'set one key, literally; may be repeated', collect, []);
+}
+
+/** Refuses `--set` words without a value: exit code 64. */
+export function checkSets(sets: readonly string[]): void {
+  for (const set of sets)
+    if (set.indexOf('=') < 1) throw new GatewayError('CLI-USAGE', `--set wants key=value, not "${set}"`);
+}
+
+export function registerStart(program: Command, context: Context): void {
+  configOptions(program.command('start'))
+    .description('run the gateway in the foreground; SIGTERM stops it, SIGHUP reloads its configuration')
+    .action(async (options: { config?: string; set: string[] }) => {
+      checkSets(options.set);
+      const parts: StartParts = {
+        make: async () => (await import('../gateway.ts')).createGateway,
+        signals: process,
+        env: process.env,
+        cwd: process.cwd(),
+        tty: process.stdout.isTTY === true,
+        die: (code) => process.exit(code),
+        openLog: createLogger,
+      };
+      context.exit(await start(options, context.io, parts));
+    });
+}
