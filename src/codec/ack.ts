@@ -9,7 +9,7 @@ import { ProtocolError } from '../base/errors.ts';
 import type { AckPacket, Version } from '../mqtt/packet.ts';
 import { PUBREL } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import { MALFORMED_PACKET } from '../mqtt/reason.ts';
+import { isReasonCode, MALFORMED_PACKET } from '../mqtt/reason.ts';
 import type { Frame } from './codec.ts';
 import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, encodedPropertiesBytes, writeProperties } from './property.ts';
@@ -44,6 +44,10 @@ export function decodeAck(buffer: Buffer, frame: Frame, version: Version): AckPa
     return { type, packetId, reasonCode: 0, properties: null };
   }
   const reasonCode = rest > 0 ? buffer[frame.bodyStart + 2] : 0;
+  if (rest > 0 && !isReasonCode(5, type, reasonCode)) {
+    // [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.6.2-1] [MQTT-3.7.2-1]
+    throw new ProtocolError(MALFORMED_PACKET, `acknowledgement with reason code ${reasonCode}`);
+  }
   const properties = rest > 1 ? decodeProperties(buffer, frame.bodyStart + 3, frame.end, type) : null;
   if (properties !== null && properties.end !== frame.end) {
     throw new ProtocolError(MALFORMED_PACKET, 'acknowledgement with bytes too many');
