@@ -26,6 +26,17 @@ export const MESSAGES = {
   'SES-EXPIRED': 'session ended',
   'SES-QUEUE-FULL': 'session queue is full, messages are dropped',
   'SES-WILL': 'will published',
+  'AUTH-WARNING': 'a file of users or rights deserves a look',
+  'AUTH-LOCKED': 'too many failed logins, more are refused for a while',
+  'AUTH-SOURCE-DOWN': 'a source of users or rights does not answer, clients are refused',
+  'AUTH-SOURCE-UP': 'a source of users or rights answers again',
+  'WEB-UP': 'HTTP server listens',
+  'WEB-DENIED': 'HTTP request with wrong credentials refused',
+  'WEB-LOCKED': 'too many failed logins from one address, it has to wait',
+  'WEB-CHANGE': 'changed through the HTTP API',
+  'WEB-LOGIN': 'logged in at the console',
+  'WEB-FAILED': 'HTTP request failed inside the gateway',
+  'WEB-SLOW': 'event stream dropped, its reader is too slow',
 } as const satisfies Record<string, string>;
 
 export type MsgId = keyof typeof MESSAGES;

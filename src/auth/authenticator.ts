@@ -1,0 +1,166 @@
+// Who may connect on one listener: certificate, anonymous rule, sources of users in order. Asked by session/ at CONNECT.
+// Credentials that are sent are checked even where anonymous is allowed. Every doubt is a refusal; a promise never rejects.
+// CONNACK 5 / 0x87 for anything wrong with user or password, 4 / 0x86 where the certificate gives no name.
+import type { Cell, Metrics } from '../base/metrics.ts';
+import { BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED } from '../mqtt/reason.ts';
+import type { Authenticator, AuthResult, Credentials } from './auth.ts';
+import { certificateName } from './certificate.ts';
+import type { FailureLimits } from './limits.ts';
+import { hasSource, type Realm, revoked } from './realm.ts';
+import type { Answer, Source } from './source.ts';
+
+/** Counters of answers, by reason. */
+export class AuthCounters {
+  private readonly metrics: Metrics;
+  private readonly accepted: Cell;
+
+  constructor(metrics: Metrics) {
+    this.metrics = metrics;
+    this.accepted = metrics.cell({
+      name: 'tidegate_auth_accepted_total',
+      text: 'connections let in',
+      type: 'counter',
+      unit: 'connections',
+    });
+  }
+
+  count(result: AuthResult): AuthResult {
+    if (result.accepted) this.accepted.value++;
+    else {
+      this.metrics.cell(
+        {
+          name: 'tidegate_auth_refused_total',
+          text: 'connections refused, by reason',
+          type: 'counter',
+          unit: 'connections',
+        },
+        { why: result.why },
+      ).value++;
+    }
+    return result;
+  }
+}
+
+function refuse(why: string, reasonCode = NOT_AUTHORIZED): AuthResult {
+  return { accepted: false, reasonCode, why };
+}
+
+function accept(
+  credentials: Credentials,
+  username: string | null,
+  claims: ReadonlyMap<string, unknown> | null,
+): AuthResult {
+  const { clientId, remoteAddress, listener } = credentials;
+  return { accepted: true, identity: { clientId, username, remoteAddress, listener, claims, internal: false } };
+}
+
+/** Asks one source after the other until one knows the user. */
+function ask(sources: readonly Source[], credentials: Credentials, from = 0): Answer | Promise<Answer> {
+  for (let i = from; i < sources.length; i++) {
+    const answer = sources[i].check(credentials);
+    if (answer instanceof Promise) {
+      return answer.then((late) => (late.kind === 'unknown' ? ask(sources, credentials, i + 1) : late));
+    }
+    if (answer.kind !== 'unknown') return answer;
+  }
+  return { kind: 'unknown' };
+}
+
+export class ChainAuthenticator implements Authenticator {
+  private readonly realm: () => Realm;
+  private readonly limits: FailureLimits | null;
+  private readonly counters: AuthCounters;
+
+  /** @param realm what holds now; it changes with a reload. */
+  constructor(realm: () => Realm, limits: FailureLimits | null, counters: AuthCounters) {
+    this.realm = realm;
+    this.limits = limits;
+    this.counters = counters;
+  }
+
+  authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
+    const result = this.decide(credentials, this.realm());
+    if (result instanceof Promise) {
+      return result.then(
+        (late) => this.counters.count(late),
+        () => this.counters.count(refuse('internal')),
+      );
+    }
+    return this.counters.count(result);
+  }
+
+  private decide(credentials: Credentials, realm: Realm): AuthResult | Promise<AuthResult> {
+    if (realm.identity !== null) {
+      const name = certificateName(credentials.tls, realm.identity);
+      return name === null ? refuse('certificate', BAD_USER_NAME_OR_PASSWORD) : accept(credentials, name, null);
+    }
+    // An empty user name is none, an empty password is none.
+    const username = credentials.username === '' ? null : credentials.username;
+    const password = credentials.password?.length === 0 ? null : credentials.password;
+    if (username !== null) {
+      if (!hasSource(realm)) return realm.allowAnonymous ? accept(credentials, username, null) : refuse('no-source');
+      if (password === null) return refuse('no-password');
+    }
+    // C programs end a string at a NUL: a password with one is nobody's, rather than that of the part before it.
+    if (password?.includes(0)) return refuse('bad-password');
+    const checked = { ...credentials, username, password };
+    return username === null ? this.anonymous(checked, realm) : this.named(checked, username, realm);
+  }
+
+  /** Without a user name: a token in the password is checked, then the anonymous rule holds, then a remote source may know the client. */
+  private anonymous(credentials: Credentials, realm: Realm): AuthResult | Promise<AuthResult> {
+    const token = credentials.password === null ? null : realm.token;
+    const sources: Source[] = token === null ? [] : [token];
+    if (!realm.allowAnonymous && realm.remote !== null) sources.push(realm.remote);
+    if (sources.length === 0) return realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous');
+    if (this.limits?.locked(credentials.remoteAddress, null)) return refuse('locked');
+    return this.conclude(ask(sources, credentials), credentials, realm, (unknown) =>
+      unknown && realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous'),
+    );
+  }
+
+  private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
+    if (this.limits?.locked(credentials.remoteAddress, username)) return refuse('locked');
+    const sources: Source[] = [];
+    const { users, token, remote } = realm;
+    const password = credentials.password;
+    if (users !== null && password !== null) {
+      const last = token === null && remote === null;
+      sources.push({ check: () => users.check(username, password, last), close: () => {} });
+    }
+    if (token !== null) sources.push(token);
+    if (remote !== null) sources.push(remote);
+    return this.conclude(ask(sources, credentials), credentials, realm, () => refuse('unknown-user'));
+  }
+
+  private conclude(
+    answer: Answer | Promise<Answer>,
+    credentials: Credentials,
+    realm: Realm,
+    unknown: (unknown: boolean) => AuthResult,
+  ): AuthResult | Promise<AuthResult> {
+    if (answer instanceof Promise) return answer.then((late) => this.result(late, credentials, realm, unknown));
+    return this.result(answer, credentials, realm, unknown);
+  }
+
+  private result(
+    answer: Answer,
+    credentials: Credentials,
+    realm: Realm,
+    unknown: (unknown: boolean) => AuthResult,
+  ): AuthResult {
+    const { remoteAddress, username } = credentials;
+    if (answer.kind === 'accept') {
+      const name = answer.username === undefined ? username : answer.username;
+      // Users were reloaded while a hash was computed or a server asked: what holds now decides.
+      const now = this.realm();
+      if (now !== realm && revoked(realm, now, name)) return refuse('changed');
+      this.limits?.passed(remoteAddress, username);
+      return accept(credentials, name, answer.claims ?? null);
+    }
+    const result = answer.kind === 'unknown' ? unknown(true) : refuse(answer.why, answer.reasonCode);
+    // A server that is down or a full line says nothing about who asked.
+    if (!result.accepted && result.reasonCode === NOT_AUTHORIZED) this.limits?.failed(remoteAddress, username);
+    return result;
+  }
+}

@@ -1,0 +1,106 @@
+// What the clients of one listener may do: ACL file, acl.rules and further sources, all of which have to agree.
+// Asked by session/ for PUBLISH, SUBSCRIBE, delivery and will. Topics of the server ($SYS, $CONTROL) cannot be written whatever the
+// sources say. Verdicts are fast and not cached here; `version` tells who caches them when they may have changed.
+
+import type { Explanation } from './aclfile.ts';
+import type { Authorizer, Identity, Verdict } from './auth.ts';
+import type { Realm } from './realm.ts';
+import type { Action } from './rules.ts';
+import { READ, WRITE } from './ruletree.ts';
+
+const DOLLAR = 36;
+const STATE_PREFIX = '$SYS/broker/connection/';
+const STATE_SUFFIX = '/state';
+
+/** The one topic below $SYS that a client may be allowed to write: a bridge's state, as mosquitto has it. */
+function isBridgeState(topic: string): boolean {
+  if (!topic.startsWith(STATE_PREFIX) || !topic.endsWith(STATE_SUFFIX)) return false;
+  const end = topic.length - STATE_SUFFIX.length;
+  return end >= STATE_PREFIX.length && topic.indexOf('/', STATE_PREFIX.length) === end;
+}
+
+/** Topics of the server by their first characters, as mosquitto compares them: `$SYSx` and `$sharex` are meant too. */
+function mayWrite(topic: string): boolean {
+  if (topic.charCodeAt(0) !== DOLLAR) return true;
+  if (topic.startsWith('$SYS')) return isBridgeState(topic);
+  return !topic.startsWith('$CONTROL') && !topic.startsWith('$share');
+}
+
+function isPromise(verdict: Verdict): verdict is Promise<boolean> {
+  return typeof verdict !== 'boolean';
+}
+
+/** Both have to be true; an error is a refusal. */
+function both(a: Verdict, b: Verdict): Verdict {
+  if (!isPromise(a)) return a ? b : false;
+  return Promise.all([a, b]).then(
+    ([x, y]) => x && y,
+    () => false,
+  );
+}
+
+export class ChainAuthorizer implements Authorizer {
+  private readonly realm: () => Realm;
+  private readonly versions: { readonly current: number };
+
+  constructor(realm: () => Realm, versions: { readonly current: number }) {
+    this.realm = realm;
+    this.versions = versions;
+  }
+
+  get version(): number {
+    return this.versions.current;
+  }
+
+  publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict {
+    const { acl, rules, rights } = this.realm();
+    if (!mayWrite(topicName)) return false;
+    if (acl !== null && !acl.allows(identity, topicName, WRITE)) return false;
+    if (rules !== null && !rules.allows(identity, 'publish', topicName)) return false;
+    let verdict: Verdict = true;
+    for (let i = 0; i < rights.length && verdict !== false; i++) {
+      verdict = both(verdict, rights[i].publish(identity, topicName, qos, retain));
+    }
+    return verdict;
+  }
+
+  subscribe(identity: Identity, topicFilter: string, qos: number): Verdict {
+    const { acl, aclSubscribe, rules, rights } = this.realm();
+    if (acl !== null && aclSubscribe === 'truthful' && !acl.reaches(identity, topicFilter)) return false;
+    if (rules !== null && !rules.allows(identity, 'subscribe', topicFilter)) return false;
+    let verdict: Verdict = true;
+    for (let i = 0; i < rights.length && verdict !== false; i++) {
+      verdict = both(verdict, rights[i].subscribe(identity, topicFilter, qos));
+    }
+    return verdict;
+  }
+
+  deliver(identity: Identity, topicName: string): boolean {
+    const { acl, rules, rights } = this.realm();
+    if (topicName.charCodeAt(0) === DOLLAR && topicName.startsWith('$share')) return false;
+    if (acl !== null && !acl.allows(identity, topicName, READ)) return false;
+    if (rules !== null && !rules.allows(identity, 'deliver', topicName)) return false;
+    for (let i = 0; i < rights.length; i++) if (!rights[i].deliver(identity, topicName)) return false;
+    return true;
+  }
+
+  explain(identity: Identity, action: Action, topic: string): Explanation {
+    const { acl, aclSubscribe, rules, rights } = this.realm();
+    if (action === 'publish' && !mayWrite(topic))
+      return { allowed: false, rule: 'topics of the server cannot be written' };
+    const opinions: (Explanation | null)[] = [];
+    if (acl !== null && action === 'subscribe') {
+      const reaches = aclSubscribe === 'granted' || acl.reaches(identity, topic);
+      const rule =
+        aclSubscribe === 'granted' ? 'granted, deliveries are filtered' : 'whether any rule gives it a message';
+      opinions.push({ allowed: reaches, rule: `${acl.path}: ${rule}` });
+    } else if (acl !== null) opinions.push(acl.explain(identity, topic, action === 'publish' ? WRITE : READ));
+    if (rules !== null) opinions.push(rules.explain(identity, action, topic));
+    for (const source of rights) opinions.push(source.explain(identity, action, topic));
+    const known = opinions.filter((opinion) => opinion !== null);
+    return (
+      known.find((opinion) => !opinion.allowed) ??
+      known[0] ?? { allowed: true, rule: 'no source of rights is configured' }
+    );
+  }
+}

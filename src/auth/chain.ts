@@ -1,0 +1,305 @@
+// Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway.ts.
+// Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
+// says why. Users and rights change as one unit. Nothing here fails open.
+import type { Clock } from '../base/clock.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import { type AclFile, loadAclFile } from './aclfile.ts';
+import type { Access, Authenticator, Authorizer, DenyAction, EnhancedMethod } from './auth.ts';
+import { AuthCounters, ChainAuthenticator } from './authenticator.ts';
+import { ChainAuthorizer } from './authorizer.ts';
+import { Gate } from './gate.ts';
+import { type Argon2, loadArgon2 } from './hash.ts';
+import { FailureLimits } from './limits.ts';
+import type { AuthOptions, ListenerAuthOptions } from './options.ts';
+import { loadPasswordFile, type PasswordFile } from './passwordfile.ts';
+import { type Realm, revoked } from './realm.ts';
+import { Rules } from './rules.ts';
+import { lineError } from './textfile.ts';
+import { Users } from './users.ts';
+
+export interface AuthDeps {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** How the optional argon2 package is found; for tests. */
+  readonly argon2?: () => Promise<Argon2 | null>;
+}
+
+/** What a reload did. */
+export type AuthReload =
+  | {
+      readonly ok: true;
+      readonly usersAdded: number;
+      readonly usersRemoved: number;
+      readonly usersChanged: number;
+      /** Whether a connected client has to go: its user is gone or changed, or anonymous clients are no longer allowed. */
+      revoked(listener: string, username: string | null): boolean;
+    }
+  /** Nothing has changed; `error` names file and line. */
+  | { readonly ok: false; readonly error: GatewayError };
+
+/** Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work. */
+const HASHES_AT_ONCE = 2;
+const HASHES_WAITING = 1024;
+
+/** Everything that was read and built for one set of options. */
+interface State {
+  readonly base: Realm;
+  readonly listeners: ReadonlyMap<string, Realm>;
+}
+
+/** The files of one load, each read once whatever number of listeners names it. */
+class Files {
+  private readonly passwords = new Map<string, Promise<PasswordFile>>();
+  private readonly acls = new Map<string, Promise<AclFile>>();
+
+  password(path: string): Promise<PasswordFile> {
+    return once(this.passwords, path, loadPasswordFile);
+  }
+
+  acl(path: string): Promise<AclFile> {
+    return once(this.acls, path, loadAclFile);
+  }
+
+  async loaded(): Promise<{ passwords: PasswordFile[]; acls: AclFile[] }> {
+    return { passwords: await Promise.all(this.passwords.values()), acls: await Promise.all(this.acls.values()) };
+  }
+}
+
+function once<T>(known: Map<string, Promise<T>>, path: string, load: (path: string) => Promise<T>): Promise<T> {
+  let file = known.get(path);
+  if (file === undefined) {
+    file = load(path);
+    known.set(path, file);
+  }
+  return file;
+}
+
+/** Access of one listener: always the same object, always what holds now. */
+class ListenerAccess implements Access {
+  readonly authenticator: Authenticator;
+  readonly authorizer: Authorizer;
+  private readonly realm: () => Realm;
+
+  constructor(realm: () => Realm, authenticator: Authenticator, authorizer: Authorizer) {
+    this.realm = realm;
+    this.authenticator = authenticator;
+    this.authorizer = authorizer;
+  }
+
+  get enhanced(): readonly EnhancedMethod[] {
+    return this.realm().enhanced;
+  }
+
+  get denyAction(): DenyAction {
+    return this.realm().denyAction;
+  }
+}
+
+export class AccessControl {
+  private state: State;
+  private readonly deps: AuthDeps;
+  private readonly gate: Gate;
+  private readonly versions = { current: 1 };
+  private readonly counters: AuthCounters;
+  private readonly limits: FailureLimits | null;
+  private readonly made = new Map<string, Access>();
+  private reloading: Promise<AuthReload> | null = null;
+
+  private constructor(state: State, options: AuthOptions, gate: Gate, deps: AuthDeps) {
+    this.state = state;
+    this.deps = deps;
+    this.gate = gate;
+    this.counters = new AuthCounters(deps.metrics);
+    this.limits = options.limits === null ? null : new FailureLimits(options.limits, deps.clock, deps.log);
+  }
+
+  /** Reads all files and builds; throws AUTH-SOURCE naming file and line. */
+  static async build(options: AuthOptions, deps: AuthDeps): Promise<AccessControl> {
+    const gate = new Gate(HASHES_AT_ONCE, HASHES_WAITING);
+    return new AccessControl(await load(options, gate, deps), options, gate, deps);
+  }
+
+  /** What session/ asks for clients of this listener; "" for clients inside the process. */
+  access(listener: string): Access {
+    let access = this.made.get(listener);
+    if (access === undefined) {
+      const realm = (): Realm => realmOf(this.state, listener);
+      access = new ListenerAccess(
+        realm,
+        new ChainAuthenticator(realm, this.limits, this.counters),
+        new ChainAuthorizer(realm, this.versions),
+      );
+      this.made.set(listener, access);
+    }
+    return access;
+  }
+
+  /** Applies new options, or the same after files have changed: all of it or nothing. Never rejects; calls run one after the other. */
+  reload(options: AuthOptions): Promise<AuthReload> {
+    const before = this.reloading ?? Promise.resolve(null);
+    const mine = before.then(() => this.apply(options));
+    this.reloading = mine;
+    return mine;
+  }
+
+  private async apply(options: AuthOptions): Promise<AuthReload> {
+    let next: State;
+    try {
+      next = await load(options, this.gate, this.deps);
+    } catch (error) {
+      const known = error instanceof GatewayError ? error : new GatewayError('AUTH-SOURCE', errorText(error), error);
+      return { ok: false, error: known };
+    }
+    const before = this.state;
+    this.state = next;
+    this.versions.current++;
+    closeSources(before);
+    return {
+      ok: true,
+      ...difference(before, next),
+      revoked: (listener, username) => revoked(realmOf(before, listener), realmOf(next, listener), username),
+    };
+  }
+
+  /** Lets go of connections and timers of remote sources. */
+  close(): void {
+    closeSources(this.state);
+  }
+}
+
+function realmOf(state: State, listener: string): Realm {
+  return state.listeners.get(listener) ?? state.base;
+}
+
+function realms(state: State): Set<Realm> {
+  return new Set([state.base, ...state.listeners.values()]);
+}
+
+function closeSources(state: State): void {
+  for (const realm of realms(state)) {
+    realm.token?.close();
+    realm.remote?.close();
+  }
+}
+
+/** Every user table of a state once, by the name of the listeners that have it. */
+function tables(state: State): Map<string, Users> {
+  const found = new Map<string, Users>();
+  if (state.base.users !== null) found.set('', state.base.users);
+  for (const [name, realm] of state.listeners) {
+    if (realm.users !== null && realm.users !== state.base.users) found.set(name, realm.users);
+  }
+  return found;
+}
+
+function difference(before: State, after: State): { usersAdded: number; usersRemoved: number; usersChanged: number } {
+  const old = tables(before);
+  const now = tables(after);
+  let usersAdded = 0;
+  let usersRemoved = 0;
+  let usersChanged = 0;
+  for (const [name, users] of old) {
+    const other = now.get(name);
+    for (const user of users.names()) {
+      const mark = other?.mark(user) ?? null;
+      if (mark === null) usersRemoved++;
+      else if (mark !== users.mark(user)) usersChanged++;
+    }
+  }
+  for (const [name, users] of now) {
+    for (const user of users.names()) if ((old.get(name)?.mark(user) ?? null) === null) usersAdded++;
+  }
+  return { usersAdded, usersRemoved, usersChanged };
+}
+
+/** The argon2 package when a file needs it; throws AUTH-SOURCE with the first line that does when it is not installed. */
+async function argon2For(files: readonly PasswordFile[], deps: AuthDeps): Promise<Argon2 | null> {
+  for (const file of files) {
+    for (const entry of file.users.values()) {
+      if (entry.hash.kind !== 'argon2id') continue;
+      const argon2 = await (deps.argon2 ?? loadArgon2)();
+      if (argon2 === null) {
+        throw lineError(
+          file.path,
+          entry.line,
+          'an argon2id hash needs the package @node-rs/argon2, which is not installed',
+        );
+      }
+      return argon2;
+    }
+  }
+  return null;
+}
+
+async function load(options: AuthOptions, gate: Gate, deps: AuthDeps): Promise<State> {
+  const files = new Files();
+  const listeners = [...options.listeners.values()];
+  const paths = (list: (string | null | undefined)[]): string[] => list.filter((path) => typeof path === 'string');
+  // All reads are started at once; the first error in this order is the one that is told.
+  const reads: Promise<unknown>[] = [
+    ...paths([options.passwordFile, ...listeners.map((one) => one.passwordFile)]).map((path) => files.password(path)),
+    ...paths([options.aclFile, ...listeners.map((one) => one.aclFile)]).map((path) => files.acl(path)),
+  ];
+  const outcomes = await Promise.allSettled(reads);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  const { passwords, acls } = await files.loaded();
+  const argon2 = await argon2For(passwords, deps);
+  warn(passwords, acls, deps.log);
+  const base = await baseRealm(options, files, gate, argon2);
+  const made = new Map<string, Realm>();
+  for (const [name, own] of options.listeners) made.set(name, await listenerRealm(base, own, files, gate, argon2));
+  return { base, listeners: made };
+}
+
+function warn(passwords: readonly PasswordFile[], acls: readonly AclFile[], log: Log): void {
+  for (const file of passwords) {
+    if ((file.mode & 0o007) !== 0) {
+      log('warn', 'AUTH-WARNING', { text: `${file.path}: every user of this machine can read or change it` });
+    }
+  }
+  for (const acl of acls) for (const text of acl.warnings) log('warn', 'AUTH-WARNING', { text });
+}
+
+async function baseRealm(options: AuthOptions, files: Files, gate: Gate, argon2: Argon2 | null): Promise<Realm> {
+  const file = options.passwordFile === null ? null : await files.password(options.passwordFile);
+  const known = file !== null || options.passwords !== null;
+  return {
+    allowAnonymous: options.allowAnonymous,
+    users: known ? new Users({ file, passwords: options.passwords, scram: null }, gate, argon2) : null,
+    token: null,
+    remote: null,
+    identity: null,
+    acl: options.aclFile === null ? null : await files.acl(options.aclFile),
+    aclSubscribe: options.aclSubscribe,
+    rules: options.rules === null ? null : new Rules(options.rules),
+    rights: [],
+    enhanced: [],
+    denyAction: options.denyAction,
+  };
+}
+
+async function listenerRealm(
+  base: Realm,
+  own: ListenerAuthOptions,
+  files: Files,
+  gate: Gate,
+  argon2: Argon2 | null,
+): Promise<Realm> {
+  const realm: { -readonly [K in keyof Realm]: Realm[K] } = { ...base, identity: own.identity ?? null };
+  if (typeof own.allowAnonymous === 'boolean') realm.allowAnonymous = own.allowAnonymous;
+  if (typeof own.passwordFile === 'string') {
+    const file = await files.password(own.passwordFile);
+    realm.users = new Users({ file, passwords: null, scram: null }, gate, argon2);
+    realm.token = null;
+    realm.remote = null;
+    realm.enhanced = [];
+  }
+  if (typeof own.aclFile === 'string') {
+    realm.acl = await files.acl(own.aclFile);
+    realm.rules = null;
+  }
+  return realm;
+}

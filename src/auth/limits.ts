@@ -1,0 +1,113 @@
+// Limits against guessing passwords: too many failures from an address, or for a user, lock it for a while that doubles each time.
+// Asked by authenticator.ts before a password is checked and told of the outcome. Memory is bounded: the oldest entries go first.
+// A user that is locked by strangers can still log in from an address where it has succeeded before.
+import type { Clock } from '../base/clock.ts';
+import { type Log, limitLog } from '../base/log.ts';
+
+export interface LimitOptions {
+  /** Failures within windowMs before a lock; 0 = no limit of that kind. */
+  readonly perAddress: number;
+  readonly perUser: number;
+  readonly windowMs: number;
+  /** The first lock; each further one is twice as long, up to longestLockMs. */
+  readonly lockMs: number;
+  readonly longestLockMs: number;
+  /** Entries of each kind that are remembered. */
+  readonly remembered: number;
+  /** Addresses that are never locked: a proxy or gateway in front stands for many clients. */
+  readonly exempt: (address: string) => boolean;
+}
+
+interface Record {
+  failures: number;
+  /** Monotonic milliseconds: start of the window, end of the lock. */
+  since: number;
+  lockedUntil: number;
+  locks: number;
+  /** For a user: addresses it has logged in from, newest last. */
+  known: string[];
+}
+
+/** Addresses of a user that are remembered. */
+const KNOWN = 8;
+const LOG_PERIOD_MS = 1000;
+
+export class FailureLimits {
+  private readonly options: LimitOptions;
+  private readonly clock: Clock;
+  private readonly log: Log;
+  private readonly addresses = new Map<string, Record>();
+  private readonly users = new Map<string, Record>();
+
+  constructor(options: LimitOptions, clock: Clock, log: Log) {
+    this.options = options;
+    this.clock = clock;
+    this.log = limitLog(log, () => clock.mono(), LOG_PERIOD_MS);
+  }
+
+  /** Whether an attempt is refused without a look at the password. */
+  locked(address: string, username: string | null): boolean {
+    const now = this.clock.mono();
+    if (!this.options.exempt(address) && isLocked(this.addresses.get(address), now)) return true;
+    if (username === null) return false;
+    const user = this.users.get(username);
+    return isLocked(user, now) && user?.known.includes(address) !== true;
+  }
+
+  failed(address: string, username: string | null): void {
+    const { perAddress, perUser, exempt } = this.options;
+    if (perAddress > 0 && !exempt(address)) this.count(this.addresses, address, perAddress, { address });
+    // Names that nobody has are counted too: else the answer would tell which names exist.
+    if (perUser > 0 && username !== null) this.count(this.users, username, perUser, { username });
+  }
+
+  passed(address: string, username: string | null): void {
+    this.addresses.delete(address);
+    if (username === null || this.options.perUser === 0) return;
+    const user = this.users.get(username);
+    const known = (user?.known ?? []).filter((one) => one !== address).slice(1 - KNOWN);
+    known.push(address);
+    const fresh = user ?? newRecord(this.clock.mono());
+    // A success from a known place does not clear what strangers have tried.
+    this.remember(this.users, username, { ...fresh, known });
+  }
+
+  private count(records: Map<string, Record>, key: string, most: number, fields: { [key: string]: string }): void {
+    const now = this.clock.mono();
+    const record = records.get(key) ?? newRecord(now);
+    if (now - record.since > this.options.windowMs) {
+      // A quiet window forgives failures; a second one forgives the locks as well.
+      if (now - record.since > 2 * this.options.windowMs && now > record.lockedUntil) record.locks = 0;
+      record.since = now;
+      record.failures = 0;
+    }
+    record.failures++;
+    if (record.failures >= most) {
+      const lockMs = Math.min(this.options.lockMs * 2 ** record.locks, this.options.longestLockMs);
+      record.lockedUntil = now + lockMs;
+      record.locks = Math.min(record.locks + 1, 30);
+      record.failures = 0;
+      record.since = record.lockedUntil;
+      this.log('warn', 'AUTH-LOCKED', { ...fields, lockMs });
+    }
+    this.remember(records, key, record);
+  }
+
+  /** Maps keep the order of insertion: the first is the one that was touched longest ago. */
+  private remember(records: Map<string, Record>, key: string, record: Record): void {
+    records.delete(key);
+    records.set(key, record);
+    if (records.size > this.options.remembered) {
+      const oldest = records.keys().next();
+      if (!oldest.done) records.delete(oldest.value);
+    }
+  }
+}
+
+function newRecord(now: number): Record {
+  return { failures: 0, since: now, lockedUntil: 0, locks: 0, known: [] };
+}
+
+function isLocked(record: Record | undefined, now: number): boolean {
+  return record !== undefined && record.lockedUntil > now;
+}

@@ -1,0 +1,33 @@
+// What auth/ is built from, as plain data: gateway.ts maps the configuration to it. Secrets are in clear here and are never shown.
+import type { DenyAction } from './auth.ts';
+import type { CertificateField } from './certificate.ts';
+import type { LimitOptions } from './limits.ts';
+import type { RulesOptions } from './rules.ts';
+
+/** Settings of one listener; what is null or absent is taken from the global ones. */
+export interface ListenerAuthOptions {
+  readonly allowAnonymous?: boolean | null;
+  /** The listener's own users: with it, no other source of users is asked on this listener. */
+  readonly passwordFile?: string | null;
+  /** Instead of the global ACL file and acl.rules. */
+  readonly aclFile?: string | null;
+  /** The user name comes from the client certificate, credentials of the CONNECT are left aside. */
+  readonly identity?: CertificateField | null;
+}
+
+export interface AuthOptions {
+  /** For listeners that say nothing themselves and for clients inside the process. */
+  readonly allowAnonymous: boolean;
+  readonly passwordFile: string | null;
+  readonly aclFile: string | null;
+  /** granted: an ACL file grants every SUBSCRIBE and filters deliveries; truthful: it refuses what could never deliver. */
+  readonly aclSubscribe: 'granted' | 'truthful';
+  /** auth.password; null without the block. */
+  readonly passwords: ReadonlyMap<string, string> | null;
+  /** acl.rules and no_match; null when the configuration has neither. */
+  readonly rules: RulesOptions | null;
+  readonly denyAction: DenyAction;
+  /** Against guessing; null = none. */
+  readonly limits: LimitOptions | null;
+  readonly listeners: ReadonlyMap<string, ListenerAuthOptions>;
+}

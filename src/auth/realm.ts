@@ -1,0 +1,53 @@
+// All that holds for the clients of one listener at one moment: sources of users, sources of rights, the anonymous rule.
+// Built whole by chain.ts from files and options, read by authenticator.ts and authorizer.ts, never changed afterwards.
+
+import type { AclFile, Explanation } from './aclfile.ts';
+import type { DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
+import type { CertificateField } from './certificate.ts';
+import type { Action, Rules } from './rules.ts';
+import type { Source } from './source.ts';
+import type { Users } from './users.ts';
+
+/** A further source of rights (HTTP, token). Each has to agree; none can grant what another denies. */
+export interface Rights {
+  publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict;
+  subscribe(identity: Identity, topicFilter: string, qos: number): Verdict;
+  deliver(identity: Identity, topicName: string): boolean;
+  /** null when it has no opinion that is known now. */
+  explain(identity: Identity, action: Action, topic: string): Explanation | null;
+}
+
+export interface Realm {
+  readonly allowAnonymous: boolean;
+  /** Users the gateway knows itself; null when there are none configured (an empty file is a source without users). */
+  readonly users: Users | null;
+  /** Asked for what a token in the password field says; null without. */
+  readonly token: Source | null;
+  /** Asked last, for users that nobody here knows; null without. */
+  readonly remote: Source | null;
+  readonly identity: CertificateField | null;
+  readonly acl: AclFile | null;
+  readonly aclSubscribe: 'granted' | 'truthful';
+  readonly rules: Rules | null;
+  readonly rights: readonly Rights[];
+  readonly enhanced: readonly EnhancedMethod[];
+  readonly denyAction: DenyAction;
+}
+
+export function hasSource(realm: Realm): boolean {
+  return realm.users !== null || realm.token !== null || realm.remote !== null;
+}
+
+/**
+ * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is anonymous
+ * and that is no longer allowed, or its name was never checked and now would be.
+ */
+export function revoked(before: Realm, after: Realm, username: string | null): boolean {
+  if (before.identity !== after.identity) return true;
+  if (after.identity !== null) return false;
+  if (username === null) return !after.allowAnonymous && before.allowAnonymous;
+  if (!hasSource(before)) return hasSource(after) || !after.allowAnonymous;
+  const mark = before.users?.mark(username) ?? null;
+  if (mark !== null) return mark !== (after.users?.mark(username) ?? null);
+  return after.token === null && after.remote === null;
+}

@@ -1,0 +1,22 @@
+// What a source of users answers (local users, HTTP, JWT). Asked in order by chain.ts; the first that knows the user decides.
+// A source never throws and never rejects: what goes wrong inside is a refusal.
+import type { Credentials } from './auth.ts';
+
+export type Answer =
+  | {
+      readonly kind: 'accept';
+      /** Taken from a token where it says so; otherwise what the client sent holds. */
+      readonly clientId?: string;
+      readonly username?: string | null;
+      readonly claims?: ReadonlyMap<string, unknown>;
+    }
+  | { readonly kind: 'refuse'; readonly reasonCode: number; readonly why: string }
+  /** This source does not know such a user; the next is asked. */
+  | { readonly kind: 'unknown' };
+
+export interface Source {
+  /** Credentials have a user name or a password, and the password has no NUL. */
+  check(credentials: Credentials): Answer | Promise<Answer>;
+  /** Lets go of connections and timers. */
+  close(): void;
+}
