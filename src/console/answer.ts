@@ -71,7 +71,12 @@ export function done(status = 200): Answer {
  * @param detail what exactly; follows the text of the code
  * @param pointer JSON pointer (RFC 6901) into the body, "" for the whole
  */
-export function fail(name: CodeName, detail?: string, pointer = '', headers?: Readonly<Record<string, string>>): Answer {
+export function fail(
+  name: CodeName,
+  detail?: string,
+  pointer = '',
+  headers?: Readonly<Record<string, string>>,
+): Answer {
   const row = CODES[name];
   const message = detail === undefined ? row.text : `${row.text}: ${detail}`;
   return json({ code: row.code, message, pointer }, row.status, headers);

@@ -1,10 +1,12 @@
 // SEAM of console/: everything the HTTP side needs, handed in by gateway.ts; console/ reaches for nothing itself.
 // Built by gateway.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
 // What comes back from here is shown to people: no secret may be in it, masked values read "***".
-import type { Broker } from '../broker/broker.ts';
+
 import type { Clock } from '../base/clock.ts';
 import type { Level, Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Broker } from '../broker/broker.ts';
+import type { Config } from '../config/config.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -37,8 +39,8 @@ export interface HttpSettings {
   readonly port: number;
   readonly tls: TlsServerOptions | null;
   readonly maxBodyBytes: number;
-  /** Connections at once, event streams included. */
-  readonly maxConnections: number;
+  /** Requests worked on at once, event streams not counted; more get 503. */
+  readonly maxRequests: number;
   readonly authType: 'basic' | 'jwt' | 'no_auth';
   /** None and authType basic: only loopback may be bound and everybody there is admin. */
   readonly users: readonly WebUser[];
@@ -60,7 +62,8 @@ export interface Problem {
 }
 export type ChangeResult =
   | { readonly ok: true }
-  | { readonly ok: false; readonly why: 'missing' | 'exists' }
+  | { readonly ok: false; readonly why: 'missing' }
+  | { readonly ok: false; readonly why: 'exists' }
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
 export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
@@ -121,7 +124,12 @@ export interface BridgeControl {
   test(trial: Trial): TrialResult;
 }
 
+/** The parts of the configuration that NanoMQ's calls show in their own shape. */
+export type ShownConfig = Pick<Config, 'listeners' | 'mqtt' | 'auth' | 'httpServer' | 'persistence'>;
+
 export interface ConfigControl {
+  /** The running configuration; what is secret in it is left out by whoever shows it. */
+  current(): ShownConfig;
   /** The effective configuration as `check --print` shows it: defaults included, bytes and milliseconds, secrets masked. */
   view(): JsonObject;
   /** Reads the file again and applies it; nothing changes when it is wrong. */

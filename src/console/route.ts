@@ -1,5 +1,6 @@
 // A route: method, path, who may call it, what it takes, what it does. The one list of them (routes.ts) feeds the server (app.ts),
 // the description (openapi.ts) and its tests. Handlers are plain functions of a Call and know nothing of HTTP.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Answer } from './answer.ts';
 import type { Json, Role } from './console.ts';
 
@@ -10,6 +11,15 @@ export interface Caller {
   readonly via: 'open' | 'basic' | 'jwt' | 'session';
 }
 
+/** What is known of a request before anything of its body is read. */
+export interface Asking {
+  readonly headers: IncomingHttpHeaders;
+  /** Address without port. */
+  readonly remote: string;
+  /** It came over TLS. */
+  readonly secure: boolean;
+}
+
 export interface Call {
   /** Path parameters, decoded. */
   readonly params: ReadonlyMap<string, string>;
@@ -18,8 +28,7 @@ export interface Call {
   /** The parsed body; null when there is none. */
   readonly body: Json;
   readonly caller: Caller;
-  /** Address without port. */
-  readonly remote: string;
+  readonly asking: Asking;
 }
 
 export interface QueryParameter {

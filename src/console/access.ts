@@ -1,0 +1,217 @@
+// Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles; pages of other origins kept out.
+// Called by app.ts for every route that is not public, before a body is read. Answers with a Caller or with the refusal.
+// Nothing fails open: what is not understood is refused. Passwords are compared in constant time; failures are counted by address.
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { type Log, limitLog } from '../base/log.ts';
+import type { Cell, Metrics } from '../base/metrics.ts';
+import { type Answer, fail } from './answer.ts';
+import { type HttpSettings, ROLES, type Role, type WebUser } from './console.ts';
+import { TokenChecker, type TokenOwner } from './jwt.ts';
+import { LoginLimiter } from './limiter.ts';
+import { LoginSessions, sameText } from './login.ts';
+import type { Asking, Caller } from './route.ts';
+import { asText, fromBase64 } from './text.ts';
+
+export const COOKIE = 'tidegate_session';
+/** Longest Authorization value looked at; a JWT with many claims is about 2 KB. */
+const MAX_AUTHORIZATION = 8192;
+/** Characters of user and password in Basic credentials. */
+const MAX_CREDENTIALS = 2048;
+
+/** Whether a host name or address can only mean this machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
+}
+
+/** The name part of a Host header, without port and brackets. */
+function hostName(host: string): string {
+  return host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d{1,5}$/, '');
+}
+
+/** The session token of a Cookie header, null when there is none. */
+function cookieToken(header: string | undefined): string | null {
+  if (header === undefined || header.length > MAX_AUTHORIZATION) return null;
+  for (const part of header.split(';')) {
+    const at = part.indexOf('=');
+    if (at > 0 && part.slice(0, at).trim() === COOKIE) return part.slice(at + 1).trim();
+  }
+  return null;
+}
+
+/** True when a browser says that the request comes from a page of somebody else (Fetch Metadata, RFC 6454 Origin). */
+function foreign({ headers }: Asking): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  const { origin, host } = headers;
+  if (origin === undefined) return false;
+  try {
+    return new URL(origin).host !== host;
+  } catch {
+    return true;
+  }
+}
+
+/** No credentials at all are configured: only a server bound to loopback may run like that. */
+export function isOpen(settings: HttpSettings): boolean {
+  return settings.authType === 'no_auth' || (settings.authType === 'basic' && settings.users.length === 0);
+}
+
+export class WebAccess {
+  readonly sessions: LoginSessions;
+  readonly tokens: TokenChecker;
+  private readonly limiter: LoginLimiter;
+  private readonly settings: () => HttpSettings;
+  private readonly log: Log;
+  private readonly deniedLog: Log;
+  private readonly failures: Cell;
+  /** Makes a session depend on the credentials it was opened with, without keeping them. */
+  private readonly pepper = randomBytes(32);
+
+  constructor(settings: () => HttpSettings, clock: Clock, log: Log, metrics: Metrics) {
+    this.settings = settings;
+    this.log = log;
+    this.deniedLog = limitLog(log, () => clock.mono(), 1000);
+    this.sessions = new LoginSessions(clock);
+    this.tokens = new TokenChecker(clock);
+    this.limiter = new LoginLimiter(clock);
+    this.failures = metrics.cell({
+      name: 'tidegate_http_login_failures_total',
+      text: 'Requests to the HTTP API with wrong credentials.',
+      type: 'counter',
+      unit: 'items',
+    });
+  }
+
+  /** The caller of a request, or why it is refused. `changes`: it is not a mere read. */
+  async admit(asking: Asking, needed: Role, changes: boolean): Promise<Caller | Answer> {
+    if (changes && foreign(asking)) return fail('origin');
+    const caller = await this.identify(asking, changes);
+    if ('status' in caller) return caller;
+    return ROLES.indexOf(caller.role) >= ROLES.indexOf(needed) ? caller : fail('role', `${needed} is needed`);
+  }
+
+  /** For writes that need no credentials (logging in): not for pages of other origins. */
+  admitPublic(asking: Asking): Caller | Answer {
+    return foreign(asking) ? fail('origin') : { username: '', role: 'viewer', via: 'open' };
+  }
+
+  /** The user of these credentials, or why they are refused. Used by Basic and by the login page. */
+  checkPassword(asking: Asking, username: string, password: string): WebUser | Answer {
+    const waitSeconds = this.limiter.waitSeconds(asking.remote);
+    if (waitSeconds > 0) return this.locked(waitSeconds);
+    let found: WebUser | null = null;
+    // Every user is compared, so that the time does not tell which names exist.
+    for (const user of this.settings().users) {
+      const sameName = sameText(user.username, username);
+      const samePassword = sameText(user.password, password);
+      if (sameName && samePassword && user.password !== '') found = user;
+    }
+    if (found === null) return this.refused(asking, 'credentials', 'password');
+    this.limiter.succeeded(asking.remote);
+    return found;
+  }
+
+  /** What ties a session to credentials: it changes when the user's password does. */
+  credentialsOf(user: WebUser): string {
+    const { username, role, password } = user;
+    return createHmac('sha256', this.pepper)
+      .update(JSON.stringify([username, role, password]))
+      .digest('base64');
+  }
+
+  /** The session token a request carries, null when it has none. */
+  tokenOf({ headers }: Asking): string | null {
+    return cookieToken(headers.cookie);
+  }
+
+  /** What the page has to send with changes, null for callers without a session. */
+  csrfOf(asking: Asking): string | null {
+    const token = this.tokenOf(asking);
+    return token === null ? null : (this.sessions.find(token)?.csrf ?? null);
+  }
+
+  private async identify(asking: Asking, changes: boolean): Promise<Caller | Answer> {
+    const settings = this.settings();
+    const { authorization, cookie } = asking.headers;
+    if (authorization === undefined) {
+      const token = cookieToken(cookie);
+      const session = token === null ? null : this.fromSession(asking, token, changes);
+      if (session !== null) return session;
+      if (isOpen(settings)) return this.openCaller(asking, settings);
+      return fail('anonymous', undefined, '', this.challenge(asking));
+    }
+    if (isOpen(settings)) return this.openCaller(asking, settings);
+    if (authorization.length > MAX_AUTHORIZATION) return this.refused(asking, 'credentials', 'too long');
+    const at = authorization.indexOf(' ');
+    const scheme = (at < 0 ? authorization : authorization.slice(0, at)).toLowerCase();
+    const value = at < 0 ? '' : authorization.slice(at + 1).trim();
+    if (scheme === 'basic' && settings.authType === 'basic') return this.fromBasic(asking, value);
+    if (scheme === 'bearer' && settings.jwt !== null) return this.fromToken(asking, value);
+    return this.refused(asking, 'credentials', 'scheme');
+  }
+
+  /** Without credentials only requests that name this machine are served: a foreign name that resolves to it is DNS rebinding. */
+  private openCaller(asking: Asking, settings: HttpSettings): Caller | Answer {
+    if (!isLoopback(settings.host)) return fail('anonymous', undefined, '', this.challenge(asking));
+    if (!isLoopback(hostName(asking.headers.host ?? '')))
+      return fail('origin', 'the Host header names another machine');
+    return { username: 'local', role: 'admin', via: 'open' };
+  }
+
+  private fromBasic(asking: Asking, value: string): Caller | Answer {
+    const bytes = value.length <= MAX_CREDENTIALS ? fromBase64(value) : null;
+    const text = bytes === null ? null : asText(bytes);
+    const colon = text?.indexOf(':') ?? -1;
+    if (text === null || colon < 0) return this.refused(asking, 'credentials', 'malformed');
+    const user = this.checkPassword(asking, text.slice(0, colon), text.slice(colon + 1));
+    return 'status' in user ? user : { username: user.username, role: user.role, via: 'basic' };
+  }
+
+  /** The owner of a bearer token, or why it is refused. Used by Bearer and by the login page. */
+  async fromToken(asking: Asking, token: string): Promise<(Caller & TokenOwner) | Answer> {
+    const { jwt } = this.settings();
+    const waitSeconds = this.limiter.waitSeconds(asking.remote);
+    if (waitSeconds > 0) return this.locked(waitSeconds);
+    const owner = jwt === null ? null : await this.tokens.check(token, jwt);
+    if (owner === null) return this.refused(asking, 'token', 'token');
+    this.limiter.succeeded(asking.remote);
+    return { ...owner, via: 'jwt' };
+  }
+
+  /** The caller of a session cookie; null when there is no such session any more. */
+  private fromSession(asking: Asking, token: string, changes: boolean): Caller | Answer | null {
+    const session = this.sessions.find(token);
+    if (session === undefined) return null;
+    const current = this.settings().users.find((user) => user.username === session.username);
+    const same = session.credentials === '' || (current && sameText(this.credentialsOf(current), session.credentials));
+    if (!same) {
+      this.sessions.close(token);
+      return null;
+    }
+    const sent = asking.headers['x-csrf-token'];
+    if (changes && !(typeof sent === 'string' && sameText(sent, session.csrf))) {
+      return fail('origin', 'X-CSRF-Token is missing or wrong');
+    }
+    return { username: session.username, role: session.role, via: 'session' };
+  }
+
+  private refused(asking: Asking, name: 'credentials' | 'token', why: string): Answer {
+    this.failures.value++;
+    const locks = this.limiter.failed(asking.remote);
+    if (locks) this.log('warn', 'WEB-LOCKED', { remote: asking.remote });
+    else this.deniedLog('warn', 'WEB-DENIED', { remote: asking.remote, why });
+    return fail(name, undefined, '', this.challenge(asking));
+  }
+
+  private locked(waitSeconds: number): Answer {
+    return fail('tooMany', undefined, '', { 'retry-after': String(waitSeconds) });
+  }
+
+  /** A script of the console names itself, so that the browser leaves the question to the page. */
+  private challenge(asking: Asking): Record<string, string> {
+    if (asking.headers['x-requested-with'] !== undefined) return { 'www-authenticate': 'Session' };
+    const scheme = this.settings().authType === 'jwt' ? 'Bearer' : 'Basic';
+    return { 'www-authenticate': `${scheme} realm="tidegate"${scheme === 'Basic' ? ', charset="UTF-8"' : ''}` };
+  }
+}

@@ -1,0 +1,75 @@
+// REST beyond NanoMQ for people who run the gateway: health, who may do what, store, proxy, log lines, audit. Called by routes.ts.
+import { type Answer, data, fail, json } from './answer.ts';
+import type { Audit } from './audit.ts';
+import type { ConsoleOptions, Json } from './console.ts';
+import { type Call, get, type Route } from './route.ts';
+
+/** Log lines of one answer. */
+const MAX_LINES = 1000;
+
+function explain(options: ConsoleOptions, call: Call): Answer {
+  const clientId = call.query.get('clientid');
+  const action = call.query.get('action') ?? 'publish';
+  const topic = call.query.get('topic');
+  if (clientId === undefined) return fail('missing', 'the query parameter clientid');
+  if (topic === undefined || topic === '') return fail('missing', 'the query parameter topic');
+  if (action !== 'publish' && action !== 'subscribe' && action !== 'deliver') {
+    return fail('query', 'action has to be publish, subscribe or deliver');
+  }
+  // What is not said is taken from the client if it is known.
+  const known = options.broker.client(clientId);
+  const { allowed, rule } = options.explain({
+    clientId,
+    username: call.query.get('username') ?? known?.username ?? null,
+    remoteAddress: call.query.get('address') ?? '',
+    listener: call.query.get('listener') ?? known?.listener ?? '',
+    action,
+    topic,
+  });
+  return data({ allowed, rule });
+}
+
+function logLines({ logTail }: ConsoleOptions, call: Call): Answer {
+  const asked = call.query.get('limit') ?? '200';
+  if (!/^\d{1,4}$/.test(asked)) return fail('query', `limit has to be a number up to ${MAX_LINES}`);
+  const lines = logTail?.recent(Math.min(MAX_LINES, Number(asked))) ?? [];
+  return data(lines.map((line): Json => ({ ...line })));
+}
+
+function health(ready: boolean): Answer {
+  return json({ status: ready ? 'ok' : 'unavailable' }, ready ? 200 : 503);
+}
+
+export function adminRoutes(options: ConsoleOptions, audit: Audit): Route[] {
+  return [
+    get('/healthz', 'the process answers', () => health(true), 'public'),
+    get(
+      '/readyz',
+      'the gateway serves: everything is started and it is not stopping',
+      () => health(options.ready()),
+      'public',
+    ),
+    get(
+      '/api/v4/access/explain',
+      'whether a client may publish, subscribe or receive, and which rule says so',
+      (call) => explain(options, call),
+      'admin',
+      [
+        { name: 'clientid', text: 'the client', type: 'string' },
+        { name: 'topic', text: 'topic name, or topic filter for subscribe', type: 'string' },
+        { name: 'action', text: 'publish, subscribe or deliver; publish unless told', type: 'string' },
+        { name: 'username', text: 'its user name, where the client is not connected', type: 'string' },
+        { name: 'address', text: 'its address', type: 'string' },
+        { name: 'listener', text: 'the listener it comes through', type: 'string' },
+      ],
+    ),
+    get('/api/v4/store', 'the store: size, state, waiting commits', () => data(options.store?.() ?? { enable: false })),
+    get('/api/v4/proxy/upstreams', 'upstream pools of the proxy and the health of their servers', () =>
+      data(options.proxy?.upstreams() ?? []),
+    ),
+    get('/api/v4/log', 'the last log lines', (call) => logLines(options, call), 'admin', [
+      { name: 'limit', text: `lines, 200 unless told, at most ${MAX_LINES}`, type: 'integer' },
+    ]),
+    get('/api/v4/audit', 'the last changes made through this API, newest first', () => data(audit.recent()), 'admin'),
+  ];
+}

@@ -1,0 +1,240 @@
+// From an HTTP request to an Answer and back: target, route, who is calling, query, body, handler, headers. Called by http.ts.
+// Routing is hono's, loaded here and only here; the response is written by this file, so that every byte of its head is ours.
+// Every failure leaves as {code, message, pointer}; nothing of an internal error is shown to the caller.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import { errorText } from '../base/errors.ts';
+import { type Answer, fail } from './answer.ts';
+import { discardBody, parseJson, readBody } from './body.ts';
+import type { ConsoleOptions, Json } from './console.ts';
+import type { Asking, Call, Caller, Route } from './route.ts';
+import type { RouteParts } from './routes.ts';
+import { readQuery, readTarget, type Target } from './target.ts';
+
+/** Sent with every answer. The pages are all of one origin and hold no inline script. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+};
+
+/** A route as the server looks it up: its query names ready, its answer to a wrong method. */
+interface Served {
+  readonly route: Route;
+  readonly known: ReadonlySet<string>;
+}
+
+function askingOf(incoming: IncomingMessage): Asking {
+  const address = incoming.socket.remoteAddress ?? '';
+  return {
+    headers: incoming.headers,
+    remote: address.startsWith('::ffff:') ? address.slice(7) : address,
+    secure: incoming.socket instanceof TLSSocket,
+  };
+}
+
+/** Writes an answer. HEAD gets the head only (Node leaves the body out). */
+export function send(response: ServerResponse, answer: Answer, lastEventId: string | null): void {
+  if (response.headersSent || response.destroyed) return;
+  const headers: Record<string, string | number> = {
+    ...SECURITY_HEADERS,
+    'cache-control': 'no-store',
+    'content-type': answer.contentType,
+    ...answer.headers,
+  };
+  if (answer.stream !== undefined) {
+    response.writeHead(answer.status, headers);
+    response.flushHeaders();
+    answer.stream(response, lastEventId);
+    return;
+  }
+  if (answer.status === 304) response.writeHead(304, headers).end();
+  else {
+    headers['content-length'] = Buffer.byteLength(answer.body);
+    response.writeHead(answer.status, headers).end(answer.body);
+  }
+}
+
+export class App {
+  private readonly parts: RouteParts;
+  private readonly options: ConsoleOptions;
+  private running = 0;
+
+  constructor(parts: RouteParts) {
+    this.parts = parts;
+    this.options = parts.options;
+    parts.options.metrics.read(
+      { name: 'tidegate_http_requests_running', text: 'Requests being worked on.', type: 'gauge', unit: 'items' },
+      () => this.running,
+    );
+  }
+
+  /** Loads the router and gives the function that a node:http server calls. */
+  async listener(routes: readonly Route[]): Promise<RequestListener> {
+    const { Hono } = await import('hono');
+    const { getRequestListener } = await import('@hono/node-server');
+    const { RESPONSE_ALREADY_SENT } = await import('@hono/node-server/utils/response');
+    type Bindings = { Bindings: { incoming: IncomingMessage; outgoing: ServerResponse } };
+    const app = new Hono<Bindings>({ strict: false });
+    const methods = new Map<string, string[]>();
+    for (const route of routes) {
+      const served = { route, known: new Set(route.query.map(({ name }) => name)) };
+      const path = route.path.replaceAll('{', ':').replaceAll('}', '');
+      methods.set(path, [...(methods.get(path) ?? []), route.method]);
+      app.on(route.method, path, async (c) => {
+        const params = new Map<string, string>(Object.entries(c.req.param()));
+        await this.serve(served, params, c.env.incoming, c.env.outgoing);
+        return RESPONSE_ALREADY_SENT;
+      });
+    }
+    for (const [path, allowed] of methods) {
+      const answer = fail('method', undefined, '', { allow: allowed.join(', ') });
+      app.all(path, async (c) => {
+        await this.turnAway(answer, c.env.incoming, c.env.outgoing);
+        return RESPONSE_ALREADY_SENT;
+      });
+    }
+    app.notFound(async (c) => {
+      await this.serveOther(c.env.incoming, c.env.outgoing);
+      return RESPONSE_ALREADY_SENT;
+    });
+    const toApp = getRequestListener((request, env) => app.fetch(request, env as Bindings['Bindings']), {
+      hostname: 'localhost',
+      overrideGlobalObjects: false,
+      autoCleanupIncoming: false,
+      errorHandler: () => undefined,
+    });
+    return (incoming, outgoing) => this.receive(toApp, incoming, outgoing);
+  }
+
+  /** The gate in front of the router: well-formed targets only, and not too many at once. */
+  private receive(toApp: RequestListener, incoming: IncomingMessage, outgoing: ServerResponse): void {
+    outgoing.on('error', () => {});
+    if (readTarget(incoming.url ?? '') === null) {
+      this.finish(fail('escape'), incoming, outgoing);
+      return;
+    }
+    if (this.running >= this.options.settings().maxRequests) {
+      this.finish(fail('unavailable', 'too many requests at once', '', { 'retry-after': '1' }), incoming, outgoing);
+      return;
+    }
+    this.running++;
+    Promise.resolve(toApp(incoming, outgoing))
+      .catch((error: unknown) => this.failed(error, incoming, outgoing))
+      .finally(() => {
+        this.running--;
+        // Nobody has answered: the router could not make a request of it (a Host that is no host).
+        if (!outgoing.headersSent) this.finish(fail('escape'), incoming, outgoing);
+      });
+  }
+
+  private async serve(
+    { route, known }: Served,
+    params: ReadonlyMap<string, string>,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+  ): Promise<void> {
+    const asking = askingOf(incoming);
+    let caller: Caller = { username: '', role: 'viewer', via: 'open' };
+    let answer: Answer;
+    try {
+      const admitted = await this.admit(asking, route);
+      if ('status' in admitted) {
+        this.finish(admitted, incoming, outgoing);
+        return;
+      }
+      caller = admitted;
+      answer = await this.answer(route, known, params, asking, caller, incoming);
+    } catch (error) {
+      answer = this.internal(error);
+    }
+    if (route.method !== 'GET' && route.quiet !== true) {
+      const path = readTarget(incoming.url ?? '')?.path ?? route.path;
+      this.parts.audit.note(caller.username, asking.remote, route.method, path, answer.status);
+    }
+    this.finish(answer, incoming, outgoing);
+  }
+
+  private async admit(asking: Asking, route: Route): Promise<Caller | Answer> {
+    if (route.role !== 'public') return this.parts.access.admit(asking, route.role, route.method !== 'GET');
+    // Logging in is a write too: a page of somebody else may not do it for the user.
+    if (route.method !== 'GET') return this.parts.access.admitPublic(asking);
+    return { username: '', role: 'viewer', via: 'open' };
+  }
+
+  private async answer(
+    route: Route,
+    known: ReadonlySet<string>,
+    params: ReadonlyMap<string, string>,
+    asking: Asking,
+    caller: Caller,
+    incoming: IncomingMessage,
+  ): Promise<Answer> {
+    const query = readQuery(readTarget(incoming.url ?? '')?.query ?? '', known);
+    if (typeof query === 'string') return fail('query', query);
+    let body: Json = null;
+    if (route.body !== 'none') {
+      const bytes = await readBody(incoming, this.options.settings().maxBodyBytes);
+      if (bytes === 'too-large') return fail('tooLarge');
+      if (bytes === 'gone') return fail('json', 'the connection ended before the body did');
+      if (bytes.length > 0 || route.body === 'json') {
+        const parsed = parseJson(bytes);
+        if ('problem' in parsed) return fail('json', parsed.problem);
+        body = parsed.value;
+      }
+    }
+    const call: Call = { params, query, body, caller, asking };
+    return route.handle(call);
+  }
+
+  /** A known path with a method it does not take: only callers who may see the API learn that. */
+  private async turnAway(answer: Answer, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const admitted = await this.parts.access.admit(askingOf(incoming), 'viewer', false);
+    this.finish('status' in admitted ? admitted : answer, incoming, outgoing);
+  }
+
+  /** Pages of the console, open to all as they hold nothing; everything else is an unknown path, told after the credentials. */
+  private async serveOther(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const target = readTarget(incoming.url ?? '');
+    if (target !== null && (incoming.method === 'GET' || incoming.method === 'HEAD')) {
+      const page = this.page(target, incoming.headers['if-none-match']);
+      if (page !== null) {
+        this.finish(page, incoming, outgoing);
+        return;
+      }
+    }
+    await this.turnAway(fail('path'), incoming, outgoing);
+  }
+
+  private page({ decoded }: Target, known: string | undefined): Answer | null {
+    const page = this.options.pages?.page(decoded);
+    if (page === undefined) return null;
+    const headers = {
+      etag: page.etag,
+      'cache-control': page.immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
+    };
+    const same = known === page.etag;
+    return { status: same ? 304 : 200, contentType: page.contentType, body: page.body, headers };
+  }
+
+  private finish(answer: Answer, incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const lastEventId = incoming.headers['last-event-id'];
+    send(outgoing, answer, typeof lastEventId === 'string' ? lastEventId : null);
+    discardBody(incoming, this.options.clock);
+  }
+
+  private internal(error: unknown): Answer {
+    this.options.log('error', 'WEB-FAILED', { error: errorText(error) });
+    return fail('internal');
+  }
+
+  private failed(error: unknown, incoming: IncomingMessage, outgoing: ServerResponse): void {
+    this.finish(this.internal(error), incoming, outgoing);
+  }
+}

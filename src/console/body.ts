@@ -1,0 +1,85 @@
+// Request bodies: read up to a limit, parsed as JSON, and the rest of refused ones thrown away in bounded time. Called by app.ts.
+// A body that says it is too large is refused before a byte of it is read.
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../base/clock.ts';
+import type { Json } from './console.ts';
+
+/** How long and how much of a refused body is still read, so that the peer sees the answer instead of a reset connection. */
+const DISCARD_MS = 2000;
+const DISCARD_BYTES = 64 * 1024 * 1024;
+/** Nesting of JSON that is looked into: no document of the API comes near. */
+const MAX_DEPTH = 64;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
+/** Whether the header already says that the body is larger than `limit`. */
+export function announcesMore(incoming: IncomingMessage, limit: number): boolean {
+  const length = incoming.headers['content-length'];
+  return length !== undefined && Number(length) > limit;
+}
+
+/** The whole body; 'too-large' past `limit` bytes, 'gone' when the peer leaves before its end. */
+export function readBody(incoming: IncomingMessage, limit: number): Promise<Buffer | 'too-large' | 'gone'> {
+  if (announcesMore(incoming, limit)) return Promise.resolve('too-large');
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const settle = (result: Buffer | 'too-large' | 'gone'): void => {
+      incoming.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      // Whatever comes after this is nobody's error.
+      incoming.on('error', () => {});
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes > limit) settle('too-large');
+      else chunks.push(chunk);
+    };
+    const onEnd = (): void => settle(Buffer.concat(chunks, bytes));
+    const onClose = (): void => settle('gone');
+    incoming.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}
+
+/** Throws away what is left of a body; a peer that sends on and on loses its connection. */
+export function discardBody(incoming: IncomingMessage, clock: Clock): void {
+  if (incoming.complete || incoming.destroyed) return;
+  let bytes = 0;
+  const timer = clock.after(DISCARD_MS, () => incoming.socket.destroy());
+  incoming.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DISCARD_BYTES) incoming.socket.destroy();
+  });
+  incoming.on('end', () => timer.cancel());
+  incoming.on('close', () => timer.cancel());
+  incoming.resume();
+}
+
+/** Whether brackets outside strings stand deeper than MAX_DEPTH. O(n). */
+function tooDeep(text: string): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (inString) {
+      if (c === 0x5c) i++;
+      else if (c === 0x22) inString = false;
+    } else if (c === 0x22) inString = true;
+    else if (c === 0x5b || c === 0x7b) {
+      if (++depth > MAX_DEPTH) return true;
+    } else if (c === 0x5d || c === 0x7d) depth--;
+  }
+  return false;
+}
+
+/** The document in a body, or what is wrong with it. */
+export function parseJson(body: Uint8Array): { readonly value: Json } | { readonly problem: string } {
+  try {
+    const text = utf8.decode(body);
+    if (tooDeep(text)) return { problem: 'it is nested too deep' };
+    const value: Json = JSON.parse(text);
+    return { value };
+  } catch (error) {
+    return { problem: error instanceof SyntaxError ? error.message : 'it is not UTF-8' };
+  }
+}

@@ -1,0 +1,182 @@
+// The HTTP server of `http_server`: REST API, events, console pages. Built and started by gateway.ts only when the block is present.
+// hono is loaded at start(), not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
+// A server without credentials refuses to bind anything but loopback, whatever the configuration says.
+import { readFile } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Service } from '../base/service.ts';
+import type { TlsServerOptions } from '../transport/transport.ts';
+import { isLoopback, isOpen, WebAccess } from './access.ts';
+import { fail } from './answer.ts';
+import { App, send } from './app.ts';
+import { Audit } from './audit.ts';
+import { announcesMore } from './body.ts';
+import type { ConsoleOptions, HttpSettings } from './console.ts';
+import { EventFeed } from './events.ts';
+import type { ProcessMetrics } from './process.ts';
+import type { Route } from './route.ts';
+import { allRoutes } from './routes.ts';
+
+/** Bytes of request line and headers; more is 431. */
+export const MAX_HEADER_BYTES = 16 * 1024;
+/** Time for the head, for the whole request, between requests of a connection, and without any traffic (event streams have a heartbeat). */
+const HEAD_MS = 10_000;
+const REQUEST_MS = 30_000;
+const KEEP_ALIVE_MS = 10_000;
+const SILENT_MS = 60_000;
+/** Connections at once, each costing about 20 KB; more are closed at once. */
+export const MAX_CONNECTIONS = 512;
+
+/** Limits that every HTTP server of the gateway has, in Node's terms. */
+export const SERVER_OPTIONS = {
+  maxHeaderSize: MAX_HEADER_BYTES,
+  headersTimeout: HEAD_MS,
+  requestTimeout: REQUEST_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  connectionsCheckingInterval: 5000,
+  insecureHTTPParser: false,
+  joinDuplicateHeaders: false,
+} as const;
+
+/** Binds and gives the port. Throws GatewayError TRANSPORT-BIND. */
+export function listen(server: Server | TlsServer, host: string, port: number, what: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: Error): void => {
+      reject(new GatewayError('TRANSPORT-BIND', `${what} ${host}:${port}: ${errorText(error)}`, error));
+    };
+    server.once('error', onError);
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off('error', onError);
+      // An error of a listening socket (out of descriptors) is not the end of the gateway; accepting goes on.
+      server.on('error', () => {});
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** Stops accepting, lets requests end within `deadlineMs`, then cuts what is left. */
+export function closeServer(server: Server | TlsServer, deadlineMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), Math.max(0, deadlineMs));
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+async function readTls(tls: TlsServerOptions): Promise<Record<string, unknown>> {
+  try {
+    return {
+      key: await readFile(tls.keyfile),
+      cert: await readFile(tls.certfile),
+      ca: tls.cacertfile === null ? undefined : await readFile(tls.cacertfile),
+      crl: tls.crlfile === null ? undefined : await readFile(tls.crlfile),
+      passphrase: tls.keyPassword ?? undefined,
+      requestCert: tls.verifyPeer,
+      rejectUnauthorized: tls.verifyPeer && tls.failIfNoPeerCert,
+      minVersion: 'TLSv1.2',
+    };
+  } catch (error) {
+    throw new GatewayError('TRANSPORT-TLS', `http_server.tls: ${errorText(error)}`, error);
+  }
+}
+
+export class HttpServer implements Service {
+  /** All that is served; openapi.ts and tests read it. */
+  readonly routes: readonly Route[];
+  private readonly options: ConsoleOptions;
+  private readonly access: WebAccess;
+  private readonly feed: EventFeed;
+  private readonly app: App;
+  private server: Server | TlsServer | null = null;
+  private boundPort = 0;
+
+  constructor(options: ConsoleOptions, process: ProcessMetrics) {
+    this.options = options;
+    const { settings, clock, log, metrics } = options;
+    this.access = new WebAccess(settings, clock, log, metrics);
+    this.feed = new EventFeed(options, process);
+    const parts = { options, access: this.access, audit: new Audit(clock, log), feed: this.feed, process };
+    this.routes = allRoutes(parts);
+    this.app = new App(parts);
+  }
+
+  /** "127.0.0.1:8081" once started, with the real port. */
+  get address(): string {
+    const { host } = this.options.settings();
+    return `${host.includes(':') ? `[${host}]` : host}:${this.boundPort}`;
+  }
+
+  /** 0 before start(). */
+  get port(): number {
+    return this.boundPort;
+  }
+
+  async start(): Promise<void> {
+    const settings = this.options.settings();
+    this.refuseOpenServer(settings);
+    if (settings.authType === 'jwt' && settings.jwt !== null) await this.access.tokens.prepare(settings.jwt);
+    const listener = await this.app.listener(this.routes);
+    const server =
+      settings.tls === null
+        ? createServer(SERVER_OPTIONS, listener)
+        : createTlsServer({ ...SERVER_OPTIONS, ...(await readTls(settings.tls)) }, listener);
+    server.maxConnections = MAX_CONNECTIONS;
+    server.timeout = SILENT_MS;
+    server.on('checkContinue', this.onContinue(listener));
+    this.boundPort = await listen(server, settings.host, settings.port, 'http_server');
+    this.server = server;
+    this.feed.start();
+    this.options.log('info', 'WEB-UP', { address: this.address, tls: settings.tls !== null, auth: settings.authType });
+  }
+
+  /** Takes up renewed certificate and key files. Throws GatewayError TRANSPORT-TLS and keeps the old ones when they are wrong. */
+  async reload(): Promise<void> {
+    this.access.tokens.reload();
+    const { tls } = this.options.settings();
+    if (tls === null || this.server === null || !('setSecureContext' in this.server)) return;
+    const files = await readTls(tls);
+    try {
+      this.server.setSecureContext(files);
+    } catch (error) {
+      throw new GatewayError('TRANSPORT-TLS', `http_server.tls: ${errorText(error)}`, error);
+    }
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    const { server } = this;
+    this.server = null;
+    if (server === null) return;
+    this.feed.stop();
+    await closeServer(server, deadlineMs);
+  }
+
+  private refuseOpenServer(settings: HttpSettings): void {
+    if (isOpen(settings) && !isLoopback(settings.host)) {
+      throw new GatewayError(
+        'CFG-INVALID',
+        `http_server: ${settings.host} is reachable from other machines, so username and password are needed`,
+      );
+    }
+    if (settings.authType === 'jwt' && settings.jwt === null) {
+      throw new GatewayError('CFG-INVALID', 'http_server: auth_type jwt needs jwt.public.keyfile');
+    }
+  }
+
+  /** "Expect: 100-continue": a body that is too large is refused before it is sent. */
+  private onContinue(listener: RequestListener): RequestListener {
+    return (incoming, outgoing) => {
+      if (announcesMore(incoming, this.options.settings().maxBodyBytes)) {
+        outgoing.shouldKeepAlive = false;
+        send(outgoing, fail('tooLarge'), null);
+        return;
+      }
+      outgoing.writeContinue();
+      listener(incoming, outgoing);
+    };
+  }
+}

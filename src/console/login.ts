@@ -1,0 +1,86 @@
+// Sessions of people at the console: a random token in a cookie that scripts cannot read, kept here only as its hash.
+// Called by access.ts (cookie -> who) and by session.ts's routes (login, logout). Bounded in number and time; in memory only.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import type { Role } from './console.ts';
+
+const MAX_SESSIONS = 256;
+const IDLE_MS = 30 * 60_000;
+const LIFE_MS = 12 * 3600_000;
+const TOKEN_BYTES = 32;
+
+export interface LoginSession {
+  readonly username: string;
+  readonly role: Role;
+  /** What the page has to send as X-CSRF-Token with every change. */
+  readonly csrf: string;
+  /** Hash of the credentials it was opened with: a changed password ends it. Empty for one opened with a token. */
+  readonly credentials: string;
+}
+interface Entry {
+  readonly session: LoginSession;
+  readonly endsMs: number;
+  usedMs: number;
+}
+
+function keyOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64');
+}
+
+/** Compares two texts in a time that does not depend on where they differ. */
+export function sameText(a: string, b: string): boolean {
+  const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(a), hash(b));
+}
+
+export class LoginSessions {
+  private readonly clock: Clock;
+  private readonly entries = new Map<string, Entry>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /**
+   * Opens a session and gives the token for the cookie.
+   * @param lifeMs it ends after this at the latest
+   */
+  open(username: string, role: Role, credentials: string, lifeMs = LIFE_MS): { token: string; session: LoginSession } {
+    const token = randomBytes(TOKEN_BYTES).toString('base64url');
+    const session = { username, role, csrf: randomBytes(TOKEN_BYTES).toString('base64url'), credentials };
+    if (this.entries.size >= MAX_SESSIONS) this.closeOldest();
+    const nowMs = this.clock.mono();
+    this.entries.set(keyOf(token), { session, endsMs: nowMs + Math.min(lifeMs, LIFE_MS), usedMs: nowMs });
+    return { token, session };
+  }
+
+  /** The session of a token while it lasts; using it keeps it alive. */
+  find(token: string): LoginSession | undefined {
+    const key = keyOf(token);
+    const entry = this.entries.get(key);
+    if (entry === undefined) return undefined;
+    const nowMs = this.clock.mono();
+    if (nowMs - entry.usedMs > IDLE_MS || nowMs > entry.endsMs) {
+      this.entries.delete(key);
+      return undefined;
+    }
+    entry.usedMs = nowMs;
+    return entry.session;
+  }
+
+  close(token: string): void {
+    this.entries.delete(keyOf(token));
+  }
+
+  private closeOldest(): void {
+    let oldest: string | null = null;
+    let usedMs = Number.POSITIVE_INFINITY;
+    for (const [key, entry] of this.entries) {
+      if (entry.usedMs < usedMs) {
+        oldest = key;
+        usedMs = entry.usedMs;
+      }
+    }
+    if (oldest !== null) this.entries.delete(oldest);
+  }
+}

@@ -1,0 +1,44 @@
+// The one list of everything the HTTP server answers to. Built by http.ts; served by app.ts, described by openapi.ts, tested as a whole.
+import type { WebAccess } from './access.ts';
+import { adminRoutes } from './admin.ts';
+import { json } from './answer.ts';
+import { apiRoutes } from './api.ts';
+import type { Audit } from './audit.ts';
+import { clientRoutes } from './clients.ts';
+import { configurationRoutes } from './configuration.ts';
+import type { ConsoleOptions } from './console.ts';
+import { type EventFeed, eventRoutes } from './events.ts';
+import { mqttBridgeRoutes } from './mqttbridge.ts';
+import { nngRoutes } from './nngapi.ts';
+import { describe } from './openapi.ts';
+import type { ProcessMetrics } from './process.ts';
+import { publishRoutes } from './publish.ts';
+import { retainedRoutes } from './retained.ts';
+import { get, type Route } from './route.ts';
+import { sessionRoutes } from './session.ts';
+
+/** What the routes work on, each made once by http.ts. */
+export interface RouteParts {
+  readonly options: ConsoleOptions;
+  readonly access: WebAccess;
+  readonly audit: Audit;
+  readonly feed: EventFeed;
+  readonly process: ProcessMetrics;
+}
+
+export function allRoutes({ options, access, audit, feed, process }: RouteParts): readonly Route[] {
+  const routes: Route[] = [
+    ...adminRoutes(options, audit),
+    ...apiRoutes(options, process, () => routes),
+    ...clientRoutes(options),
+    ...publishRoutes(options),
+    ...configurationRoutes(options),
+    ...mqttBridgeRoutes(options),
+    ...nngRoutes(options),
+    ...retainedRoutes(options),
+    ...eventRoutes(feed),
+    ...sessionRoutes(options, access),
+    get('/openapi.json', 'this description', () => json(describe(routes, options.version))),
+  ];
+  return routes;
+}
