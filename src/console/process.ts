@@ -3,12 +3,14 @@
 // Names follow Prometheus' client conventions. Nothing is ever negative: monotonic clocks, values clamped at 0.
 import { readdirSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Clock } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { MetricSpec, Metrics } from '../base/metrics.ts';
 import type { Service } from '../base/service.ts';
 
 /** Sampling of the event loop: 20 ms costs under 0.1 % of a core. */
 const LAG_RESOLUTION_MS = 20;
+/** Old delays are forgotten this often. */
+const LAG_WINDOW_MS = 60_000;
 /** Counting descriptors reads a directory; scrapes closer together share one count. */
 const FD_CACHE_MS = 1000;
 /** The shortest time a processor share is computed over. */
@@ -23,6 +25,7 @@ export class ProcessMetrics implements Service {
   private readonly clock: Clock;
   private readonly startedMono: number;
   private readonly lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
+  private window: Timer | null = null;
   private fds = 0;
   private fdsAt = Number.NEGATIVE_INFINITY;
   private cpuAt: number;
@@ -65,20 +68,19 @@ export class ProcessMetrics implements Service {
       gauge('nodejs_external_memory_bytes', 'Memory of buffers outside the JavaScript heap.', 'bytes'),
       () => process.memoryUsage().external,
     );
-    for (const [quantile, percent] of [
-      ['0.5', 50],
-      ['0.99', 99],
-      ['1', 100],
+    for (const [name, percent] of [
+      ['p50', 50],
+      ['p99', 99],
+      ['max', 100],
     ] as const) {
-      metrics.read(
-        gauge('nodejs_eventloop_lag_seconds', 'Delay of the event loop since the start, by quantile.', 'seconds'),
-        () => this.lagSeconds(percent),
-        { quantile },
-      );
+      const text = `Delay of the event loop within the last minute or two, ${name}.`;
+      metrics.read(gauge(`nodejs_eventloop_lag_${name}_seconds`, text, 'seconds'), () => this.lagSeconds(percent));
     }
+    this.window = this.clock.every(LAG_WINDOW_MS, () => this.lag.reset());
   }
 
   async stop(): Promise<void> {
+    this.window?.cancel();
     this.lag.disable();
   }
 
