@@ -105,6 +105,8 @@ export class Publication {
   packetStart = -1;
   packetIdAt = 0;
   wireVersion: Version = 4;
+  /** Set by whoever told the journal of it: the acknowledgement then waits for the commit. */
+  stored = false;
   origin: Origin;
   private kept: Message | null = null;
   private waiting: Hold | null = null;
@@ -117,9 +119,15 @@ export class Publication {
   reset(): void {
     this.kept = null;
     this.waiting = null;
+    this.stored = false;
     this.packetStart = -1;
     this.properties = null;
     this.expiresAt = 0;
+  }
+
+  /** Drops the kept copy: the view is about to move on to the next packet of the same topic. */
+  forget(): void {
+    this.kept = null;
   }
 
   /** The payload as a view that is valid only now. */

@@ -59,6 +59,28 @@ export const MAXIMUM_CONNECT_TIME = 0xa0;
 export const SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED = 0xa1;
 export const WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED = 0xa2;
 
+/** Reason strings for people (section 2.4 names), for failures. */
+const TEXTS: ReadonlyMap<number, string> = new Map([
+  [UNSPECIFIED_ERROR, 'unspecified error'],
+  [MALFORMED_PACKET, 'malformed packet'],
+  [PROTOCOL_ERROR, 'protocol error'],
+  [IMPLEMENTATION_SPECIFIC_ERROR, 'not possible here'],
+  [NOT_AUTHORIZED, 'not authorised'],
+  [TOPIC_FILTER_INVALID, 'the topic filter is not valid'],
+  [TOPIC_NAME_INVALID, 'the topic name is not valid'],
+  [PACKET_IDENTIFIER_IN_USE, 'the packet identifier is in use'],
+  [PACKET_IDENTIFIER_NOT_FOUND, 'the packet identifier is not known'],
+  [QUOTA_EXCEEDED, 'the message cannot be kept now'],
+  [PAYLOAD_FORMAT_INVALID, 'the payload is not UTF-8'],
+  [SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, 'shared subscriptions are off'],
+  [SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, 'subscription identifiers are off'],
+  [WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED, 'wildcard subscriptions are off'],
+]);
+
+export function reasonText(reasonCode: number): string {
+  return TEXTS.get(reasonCode) ?? `reason code 0x${reasonCode.toString(16)}`;
+}
+
 /** CONNACK return codes of 3.1 and 3.1.1 (3.1.1 section 3.2.2.3) for reason codes of 5.0; everything else is 3, server unavailable. */
 const RETURN_CODES: ReadonlyMap<number, number> = new Map([
   [SUCCESS, 0],

@@ -1,0 +1,89 @@
+// SEAM of delivery/: the outbound half. router/ finds Targets for a topic and hands each publication to their Receivers; an Outbox
+// (one per session) is the receiver that speaks MQTT. Nothing here knows subscriptions, sockets or files.
+// Contract: deliver() and deliverRun() return at once and never throw; what a receiver does not take it counts. Bytes of a publication
+// are valid only during the call. Order: what is delivered first leaves first, per topic and QoS [MQTT-4.6.0-6].
+import type { Message, Publication } from '../mqtt/message.ts';
+import type { Qos } from '../mqtt/packet.ts';
+
+/** All subscriptions of one receiver that match one topic, merged: one copy at the highest QoS [MQTT-3.3.5-1]. */
+export interface Target {
+  readonly receiver: Receiver;
+  readonly qos: Qos;
+  readonly retainAsPublished: boolean;
+  /** Every matching Subscription Identifier [MQTT-3.3.4-3], null = none. */
+  readonly subscriptionIdentifiers: readonly number[] | null;
+  /** What the receiver gets of its own messages: this target less its No Local subscriptions [MQTT-3.8.3-3]; null = nothing. */
+  own: Target | null;
+  /** The shared group through which it matched, if any. */
+  readonly share: Share | null;
+  /** Rank of the earliest subscription: targets are served in this order. */
+  readonly order: number;
+}
+
+/** A shared subscription seen from a message that one member could not finish: somebody else gets it (MQTT 5.0 section 4.8.2). */
+export interface Share {
+  redeliver(message: Message, except: Receiver): void;
+}
+
+export interface Receiver {
+  readonly clientId: string;
+  readonly online: boolean;
+  /** False while a new message would have to wait here: shared groups prefer others. */
+  readonly ready: boolean;
+  /** Whether the receiver may read this topic; routes leave it out otherwise. */
+  mayReceive(topic: string): boolean;
+  deliver(publication: Publication, target: Target): void;
+  /**
+   * Takes `count` whole QoS 0 PUBLISH packets of one topic at once: publication.buffer[start, end), all of publication.wireVersion, without
+   * RETAIN and without properties. `longest` is the size of the largest of them.
+   */
+  deliverRun(publication: Publication, target: Target, start: number, end: number, count: number, longest: number): void;
+}
+
+/** Counters of the whole outbound half, changed in place; declared as metrics by broker/. */
+export interface DeliveryStats {
+  sent: number;
+  sentBytes: number;
+  droppedQueueFull: number;
+  droppedSlow: number;
+  droppedOffline: number;
+  droppedTooLarge: number;
+  droppedExpired: number;
+  droppedForbidden: number;
+  /** Not taken for a durable session because the store is full or failing. */
+  refusedStore: number;
+  /** Bytes of messages in queues and in flight, all sessions together. */
+  queuedBytes: number;
+  queuedMessages: number;
+}
+
+export function newDeliveryStats(): DeliveryStats {
+  return {
+    sent: 0,
+    sentBytes: 0,
+    droppedQueueFull: 0,
+    droppedSlow: 0,
+    droppedOffline: 0,
+    droppedTooLarge: 0,
+    droppedExpired: 0,
+    droppedForbidden: 0,
+    refusedStore: 0,
+    queuedBytes: 0,
+    queuedMessages: 0,
+  };
+}
+
+/** Bounds of one outbox. 0 = no limit. */
+export interface OutboxLimits {
+  /** Unacknowledged QoS 1 and 2 messages at once (max_inflight_window); the client's Receive Maximum lowers it. */
+  readonly inflight: number;
+  /** Messages that wait (max_mqueue_len) and their bytes (max_mqueue_bytes). */
+  readonly queueLength: number;
+  readonly queueBytes: number;
+  /** Whether QoS 0 waits for an offline session (queue_qos0). */
+  readonly queueQos0: boolean;
+  /** Unsent bytes of a slow reader (max_client_write_buffer). */
+  readonly writeBuffer: number;
+  /** Topic aliases assigned towards a client that offers them (max_topic_alias). */
+  readonly topicAliases: number;
+}

@@ -1,0 +1,124 @@
+// Retained messages by topic, in a trie of their own: a filter finds them without looking at the others.
+// Used by routes.ts; messages found are pulled one at a time, so a hundred thousand of them do not stall the loop.
+// Sources: MQTT 5.0 section 3.3.1.3, message expiry in 3.3.2.3.3.
+import type { Message } from '../mqtt/message.ts';
+
+class Node {
+  children: Map<string, Node> | null = null;
+  message: Message | null = null;
+}
+
+export class RetainedStore {
+  count = 0;
+  bytes = 0;
+  private readonly root = new Node();
+  /** Topics whose message will expire. */
+  private readonly expiring = new Map<string, number>();
+
+  get(topic: string): Message | null {
+    let node: Node | undefined = this.root;
+    for (const level of topic.split('/')) {
+      node = node.children?.get(level);
+      if (node === undefined) return null;
+    }
+    return node.message;
+  }
+
+  /** Replaces what is stored for the topic [MQTT-3.3.1-5]. */
+  set(message: Message): void {
+    let node = this.root;
+    for (const level of message.topic.split('/')) {
+      const children = (node.children ??= new Map());
+      let child = children.get(level);
+      if (child === undefined) {
+        child = new Node();
+        children.set(level, child);
+      }
+      node = child;
+    }
+    if (node.message === null) this.count++;
+    else this.bytes -= node.message.bytes;
+    node.message = message;
+    this.bytes += message.bytes;
+    if (message.expiresAt > 0) this.expiring.set(message.topic, message.expiresAt);
+    else if (this.expiring.size > 0) this.expiring.delete(message.topic);
+  }
+
+  /** Removes what is stored [MQTT-3.3.1-6]. False when there was nothing. */
+  delete(topic: string): boolean {
+    const levels = topic.split('/');
+    const path: Node[] = [this.root];
+    for (const level of levels) {
+      const node = path[path.length - 1].children?.get(level);
+      if (node === undefined) return false;
+      path.push(node);
+    }
+    const node = path[path.length - 1];
+    if (node.message === null) return false;
+    this.count--;
+    this.bytes -= node.message.bytes;
+    node.message = null;
+    this.expiring.delete(topic);
+    for (let i = path.length - 1; i > 0; i--) {
+      if (path[i].message !== null || (path[i].children?.size ?? 0) > 0) break;
+      path[i - 1].children?.delete(levels[i - 1]);
+    }
+    return true;
+  }
+
+  /** Removes what has expired by `now` (wall-clock milliseconds); calls `gone` for each topic. */
+  sweep(now: number, gone: (topic: string) => void): void {
+    for (const [topic, at] of this.expiring) {
+      if (at > now) continue;
+      this.delete(topic);
+      gone(topic);
+    }
+  }
+
+  /** Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen. */
+  match(filter: string): Iterator<Message> {
+    return walk(this.root, filter.split('/'));
+  }
+}
+
+/** Children still to be looked at, and the level of the filter they stand for. */
+interface Frame {
+  readonly children: Iterator<[string, Node]>;
+  readonly at: number;
+  /** Wildcards at the first level leave topics that begin with $ alone [MQTT-4.7.2-1]. */
+  readonly hideDollar: boolean;
+}
+
+/** Depth first with a stack of its own: neither a deep topic nor a node with many children costs more than a step at a time. */
+function* walk(root: Node, levels: readonly string[]): Generator<Message, undefined> {
+  const stack: Frame[] = [];
+  let node: Node | undefined = root;
+  let at = 0;
+  for (;;) {
+    // Follow plain levels down to the end of the filter or the next wildcard.
+    while (node !== undefined && at < levels.length && levels[at] !== '#' && levels[at] !== '+') {
+      node = node.children?.get(levels[at]);
+      at++;
+    }
+    if (node !== undefined) {
+      const level = levels[at];
+      // # matches the parent level too (section 4.7.1.2), but there is no parent of the first level.
+      if (node.message !== null && (level === undefined || (level === '#' && node !== root))) yield node.message;
+      if (level !== undefined && node.children !== null) {
+        stack.push({ children: node.children[Symbol.iterator](), at: level === '#' ? at : at + 1, hideDollar: node === root });
+      }
+    }
+    node = undefined;
+    while (stack.length > 0) {
+      const frame = stack[stack.length - 1];
+      const step = frame.children.next();
+      if (step.done === true) stack.pop();
+      else if (!frame.hideDollar || step.value[0].charCodeAt(0) !== 36) {
+        node = step.value[1];
+        at = frame.at;
+        break;
+      }
+    }
+    if (node === undefined) return undefined;
+  }
+}

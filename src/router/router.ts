@@ -1,0 +1,53 @@
+// SEAM of router/: from a topic to everybody who gets it. Used by session/ (subscribe, publish), broker/ (local clients, introspection).
+// A Route is the answer for one topic, cached until any subscription changes; whoever keeps one compares its version.
+// Contract: publish() serves targets in the order of their subscriptions, stores retained messages, and never throws.
+import type { Receiver, Share, Target } from '../delivery/delivery.ts';
+import type { Message, Publication } from '../mqtt/message.ts';
+import type { SubscriptionRequest } from '../mqtt/packet.ts';
+
+/** One subscription as the router keeps it. */
+export interface Subscription extends SubscriptionRequest {
+  readonly receiver: Receiver;
+  /** The filter without $share/<name>/. */
+  readonly filter: string;
+  readonly shareName: string | null;
+  /** 0 = none. */
+  readonly subscriptionIdentifier: number;
+  /** Rank among all subscriptions; a replaced one keeps its rank. */
+  readonly order: number;
+}
+
+/** A shared subscription with the members that match a topic. */
+export interface GroupTargets {
+  readonly group: Share;
+  pick(publication: Publication): Target | null;
+}
+
+export interface Route {
+  readonly topic: string;
+  readonly version: number;
+  readonly targets: readonly Target[];
+  readonly groups: readonly GroupTargets[];
+}
+
+export interface Router {
+  /** Rises with every change of subscriptions or rights. */
+  readonly version: number;
+  /** Adds or replaces [MQTT-3.8.4-3]; true when the same filter was subscribed before. */
+  subscribe(subscription: Omit<Subscription, 'order'>): boolean;
+  /** False when there was no such subscription. */
+  unsubscribe(receiver: Receiver, topicFilter: string): boolean;
+  /** Rights have changed: routes are found anew. */
+  invalidate(): void;
+  route(topic: string): Route;
+  /** Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had. */
+  publish(publication: Publication, route: Route): number;
+  /** Delivers a run of packets (delivery.ts, deliverRun) by `route`. */
+  publishRun(publication: Publication, route: Route, start: number, end: number, count: number, longest: number): number;
+  /** Retained messages that match, lazily; the store may change meanwhile. */
+  retained(topicFilter: string): Iterator<Message>;
+  readonly subscriptionCount: number;
+  readonly sharedCount: number;
+  readonly retainedCount: number;
+  readonly retainedBytes: number;
+}

@@ -1,0 +1,236 @@
+// The router: subscriptions, the routes found from them, retained messages. One per broker.
+// Called for every publication, so a topic's route is found once and kept until subscriptions or rights change.
+import type { Clock } from '../base/clock.ts';
+import { stepRun } from '../codec/publish.ts';
+import type { Receiver, Target } from '../delivery/delivery.ts';
+import type { Message, Publication } from '../mqtt/message.ts';
+import type { Qos } from '../mqtt/packet.ts';
+import type { Journal } from '../store/store.ts';
+import { RetainedStore } from './retained.ts';
+import type { GroupTargets, Route, Router, Subscription } from './router.ts';
+import { SharedGroup } from './shared.ts';
+import { SubscriptionTrie } from './trie.ts';
+
+/** Routes kept; above that all are forgotten and found again as they are needed. */
+const ROUTES = 20_000;
+
+export interface RouterStats {
+  received: number;
+  noSubscribers: number;
+}
+
+export class Routes implements Router {
+  version = 1;
+  subscriptionCount = 0;
+  sharedCount = 0;
+  readonly stats: RouterStats = { received: 0, noSubscribers: 0 };
+  private readonly trie = new SubscriptionTrie();
+  private readonly routes = new Map<string, Route>();
+  private readonly store = new RetainedStore();
+  private readonly journal: Journal;
+  private readonly clock: Clock;
+  private nextOrder = 1;
+
+  constructor(journal: Journal, clock: Clock) {
+    this.journal = journal;
+    this.clock = clock;
+  }
+
+  get retainedCount(): number {
+    return this.store.count;
+  }
+
+  get retainedBytes(): number {
+    return this.store.bytes;
+  }
+
+  subscribe(request: Omit<Subscription, 'order'>): boolean {
+    this.version++;
+    if (request.shareName !== null) {
+      const { shareName, filter } = request;
+      const group = this.trie.group(shareName, filter, () => new SharedGroup(shareName, filter));
+      const before = group.members.get(request.receiver);
+      group.add({ ...request, order: before?.order ?? this.nextOrder++ });
+      if (before === undefined) this.sharedCount++;
+      return before !== undefined;
+    }
+    const subscription = { ...request, order: this.nextOrder++ };
+    const before = this.trie.add(subscription);
+    if (before === undefined) this.subscriptionCount++;
+    return before !== undefined;
+  }
+
+  unsubscribe(receiver: Receiver, topicFilter: string): boolean {
+    this.version++;
+    const share = splitShare(topicFilter);
+    if (share === null) {
+      const removed = this.trie.remove(receiver, topicFilter) !== undefined;
+      if (removed) this.subscriptionCount--;
+      return removed;
+    }
+    const group = this.trie.findGroup(share.name, share.filter);
+    const removed = group?.remove(receiver) ?? false;
+    if (removed) this.sharedCount--;
+    if (group !== undefined && group.members.size === 0) this.trie.removeGroup(share.name, share.filter);
+    return removed;
+  }
+
+  invalidate(): void {
+    this.version++;
+  }
+
+  route(topic: string): Route {
+    const known = this.routes.get(topic);
+    if (known !== undefined && known.version === this.version) return known;
+    if (known === undefined && this.routes.size >= ROUTES) this.routes.clear();
+    const route = this.find(topic);
+    this.routes.set(topic, route);
+    return route;
+  }
+
+  publish(publication: Publication, route: Route): number {
+    this.stats.received++;
+    if (publication.retain) this.retain(publication);
+    const targets = route.targets;
+    let receivers = 0;
+    for (let i = 0; i < targets.length; i++) {
+      const target = forPublisher(targets[i], publication);
+      if (target === null) continue;
+      target.receiver.deliver(publication, target);
+      receivers++;
+    }
+    const groups = route.groups;
+    for (let i = 0; i < groups.length; i++) {
+      const target = groups[i].pick(publication);
+      if (target === null) continue;
+      target.receiver.deliver(publication, target);
+      receivers++;
+    }
+    if (receivers === 0) this.stats.noSubscribers++;
+    return receivers;
+  }
+
+  publishRun(publication: Publication, route: Route, start: number, end: number, count: number, longest: number): number {
+    this.stats.received += count;
+    const targets = route.targets;
+    let receivers = 0;
+    for (let i = 0; i < targets.length; i++) {
+      const target = forPublisher(targets[i], publication);
+      if (target === null) continue;
+      target.receiver.deliverRun(publication, target, start, end, count, longest);
+      receivers++;
+    }
+    const groups = route.groups;
+    for (let i = 0; i < groups.length; i++) {
+      for (let at = start; at < end; ) {
+        at = stepRun(publication, at);
+        const target = groups[i].pick(publication);
+        if (target === null) continue;
+        target.receiver.deliver(publication, target);
+        receivers++;
+      }
+    }
+    if (receivers === 0) this.stats.noSubscribers += count;
+    return receivers;
+  }
+
+  retained(topicFilter: string): Iterator<Message> {
+    return this.store.match(topicFilter);
+  }
+
+  /** Stores messages found in the journal at start. */
+  restore(messages: readonly Message[]): void {
+    for (const message of messages) this.store.set(message);
+  }
+
+  /** Forgets expired retained messages. */
+  sweep(): void {
+    this.store.sweep(this.clock.now(), (topic) => {
+      if (this.journal.durable) this.journal.retainedDelete(topic);
+    });
+  }
+
+  /** Removes one retained message, as an empty retained publish would. */
+  forget(topic: string): boolean {
+    const removed = this.store.delete(topic);
+    if (removed && this.journal.durable) this.journal.retainedDelete(topic);
+    return removed;
+  }
+
+  private retain(publication: Publication): void {
+    if (publication.payloadEnd === publication.payloadStart) {
+      this.forget(publication.topic); // [MQTT-3.3.1-6], and nothing is stored [MQTT-3.3.1-7]
+      return;
+    }
+    const message = publication.message();
+    this.store.set(message);
+    // Values the gateway makes itself are made anew after a start.
+    if (this.journal.durable && message.origin.kind !== 'server') {
+      this.journal.retainedPut(message);
+      publication.stored = true;
+    }
+  }
+
+  private find(topic: string): Route {
+    const { subscriptions, groups } = this.trie.match(topic);
+    const byReceiver = new Map<Receiver, Subscription[]>();
+    for (const subscription of subscriptions) {
+      const list = byReceiver.get(subscription.receiver);
+      if (list !== undefined) list.push(subscription);
+      else if (subscription.receiver.mayReceive(topic)) byReceiver.set(subscription.receiver, [subscription]);
+    }
+    const targets: Target[] = [];
+    for (const list of byReceiver.values()) targets.push(merge(list));
+    targets.sort((a, b) => a.order - b.order);
+    const picks: GroupTargets[] = [];
+    for (const group of groups) {
+      const pick = group.targetsFor(topic);
+      if (pick !== null) picks.push(pick);
+    }
+    return { topic, version: this.version, targets, groups: picks };
+  }
+}
+
+/** A client's own message goes only to its subscriptions without No Local [MQTT-3.8.3-3]. */
+function forPublisher(target: Target, publication: Publication): Target | null {
+  if (target.own === target) return target;
+  return publication.origin.kind === 'client' && publication.origin.clientId === target.receiver.clientId ? target.own : target;
+}
+
+function merge(list: readonly Subscription[]): Target {
+  const target = combine(list);
+  if (list.every((s) => !s.noLocal)) target.own = target;
+  else {
+    const others = list.filter((s) => !s.noLocal);
+    target.own = others.length === 0 ? null : combine(others);
+  }
+  return target;
+}
+
+function combine(list: readonly Subscription[]): Target {
+  let qos: Qos = 0;
+  let retainAsPublished = false;
+  let order = Number.POSITIVE_INFINITY;
+  const identifiers: number[] = [];
+  for (const subscription of list) {
+    if (subscription.qos > qos) qos = subscription.qos;
+    if (subscription.retainAsPublished) retainAsPublished = true;
+    if (subscription.order < order) order = subscription.order;
+    if (subscription.subscriptionIdentifier > 0) identifiers.push(subscription.subscriptionIdentifier);
+  }
+  return {
+    receiver: list[0].receiver,
+    qos,
+    retainAsPublished,
+    subscriptionIdentifiers: identifiers.length > 0 ? identifiers : null,
+    own: null,
+    share: null,
+    order,
+  };
+}
+
+function splitShare(topicFilter: string): { name: string; filter: string } | null {
+  if (!topicFilter.startsWith('$share/')) return null;
+  const slash = topicFilter.indexOf('/', 7);
+  return slash < 0 ? null : { name: topicFilter.slice(7, slash), filter: topicFilter.slice(slash + 1) };
+}

@@ -1,0 +1,171 @@
+// Subscriptions by topic filter: finding all that match a topic costs its levels, not the number of subscriptions.
+// Used by routes.ts only. Wildcards as in MQTT 5.0 section 4.7.1; topics that begin with $ as in 4.7.2.
+import type { Subscription } from './router.ts';
+import type { SharedGroup } from './shared.ts';
+
+class Node {
+  children: Map<string, Node> | null = null;
+  /** The child for `+`. */
+  plus: Node | null = null;
+  /** Subscriptions whose filter ends here. */
+  own: Map<unknown, Subscription> | null = null;
+  /** Those that end here with `#`. */
+  rest: Map<unknown, Subscription> | null = null;
+  ownGroups: Map<string, SharedGroup> | null = null;
+  restGroups: Map<string, SharedGroup> | null = null;
+
+  get empty(): boolean {
+    return (
+      this.plus === null &&
+      (this.children === null || this.children.size === 0) &&
+      (this.own === null || this.own.size === 0) &&
+      (this.rest === null || this.rest.size === 0) &&
+      (this.ownGroups === null || this.ownGroups.size === 0) &&
+      (this.restGroups === null || this.restGroups.size === 0)
+    );
+  }
+}
+
+/** What matched one topic. */
+export interface Matches {
+  readonly subscriptions: Subscription[];
+  readonly groups: SharedGroup[];
+}
+
+export class SubscriptionTrie {
+  private readonly root = new Node();
+
+  /** Adds or replaces; gives the subscription that was there. */
+  add(subscription: Subscription): Subscription | undefined {
+    const { node, rest } = this.place(subscription.filter);
+    const map = rest ? (node.rest ??= new Map()) : (node.own ??= new Map());
+    const before = map.get(subscription.receiver);
+    map.set(subscription.receiver, subscription);
+    return before;
+  }
+
+  remove(receiver: unknown, filter: string): Subscription | undefined {
+    return this.at(filter, (node, rest) => {
+      const map = rest ? node.rest : node.own;
+      const before = map?.get(receiver);
+      if (map?.delete(receiver) && map.size === 0) {
+        if (rest) node.rest = null;
+        else node.own = null;
+      }
+      return before;
+    });
+  }
+
+  /** The group of this share name and filter, made by `make` if it is not there. */
+  group(shareName: string, filter: string, make: () => SharedGroup): SharedGroup {
+    const { node, rest } = this.place(filter);
+    const map = rest ? (node.restGroups ??= new Map()) : (node.ownGroups ??= new Map());
+    let group = map.get(shareName);
+    if (group === undefined) {
+      group = make();
+      map.set(shareName, group);
+    }
+    return group;
+  }
+
+  findGroup(shareName: string, filter: string): SharedGroup | undefined {
+    return this.at(filter, (node, rest) => (rest ? node.restGroups : node.ownGroups)?.get(shareName));
+  }
+
+  removeGroup(shareName: string, filter: string): void {
+    this.at(filter, (node, rest) => {
+      const map = rest ? node.restGroups : node.ownGroups;
+      map?.delete(shareName);
+      if (map?.size === 0) {
+        if (rest) node.restGroups = null;
+        else node.ownGroups = null;
+      }
+      return undefined;
+    });
+  }
+
+  /** Everything that matches a topic name. */
+  match(topic: string): Matches {
+    const found: Matches = { subscriptions: [], groups: [] };
+    const levels = topic.split('/');
+    // Wildcards at the first level do not match topics that begin with $ [MQTT-4.7.2-1].
+    let nodes: Node[] = [this.root];
+    if (levels[0].charCodeAt(0) === 36) {
+      const first = this.root.children?.get(levels[0]);
+      nodes = first === undefined ? [] : [first];
+      levels.shift();
+      if (levels.length === 0) {
+        for (const node of nodes) this.end(node, found);
+        return found;
+      }
+    }
+    const last = levels.length - 1;
+    // Breadth first with at most two branches a level that both exist: no recursion, so no depth a topic could exhaust.
+    for (let i = 0; i <= last && nodes.length > 0; i++) {
+      const next: Node[] = [];
+      for (const node of nodes) {
+        collect(node.rest, node.restGroups, found);
+        const child = node.children?.get(levels[i]);
+        if (child !== undefined) next.push(child);
+        if (node.plus !== null) next.push(node.plus);
+      }
+      nodes = next;
+    }
+    for (const node of nodes) this.end(node, found);
+    return found;
+  }
+
+  /** The filter may end here, or with # one level on, which matches the parent as well (MQTT 5.0 section 4.7.1.2). */
+  private end(node: Node, found: Matches): void {
+    collect(node.own, node.ownGroups, found);
+    collect(node.rest, node.restGroups, found);
+  }
+
+  private place(filter: string): { node: Node; rest: boolean } {
+    const levels = filter.split('/');
+    const rest = levels[levels.length - 1] === '#';
+    if (rest) levels.pop();
+    let node = this.root;
+    for (const level of levels) {
+      if (level === '+') node = node.plus ??= new Node();
+      else {
+        const children = (node.children ??= new Map());
+        let child = children.get(level);
+        if (child === undefined) {
+          child = new Node();
+          children.set(level, child);
+        }
+        node = child;
+      }
+    }
+    return { node, rest };
+  }
+
+  /** Calls `act` at the node of a filter, if it exists, and removes what has become empty on the way. */
+  private at<T>(filter: string, act: (node: Node, rest: boolean) => T): T | undefined {
+    const levels = filter.split('/');
+    const rest = levels[levels.length - 1] === '#';
+    if (rest) levels.pop();
+    const path: Node[] = [this.root];
+    for (const level of levels) {
+      const node: Node | null | undefined = level === '+' ? path[path.length - 1].plus : path[path.length - 1].children?.get(level);
+      if (node === null || node === undefined) return undefined;
+      path.push(node);
+    }
+    const result = act(path[path.length - 1], rest);
+    for (let i = path.length - 1; i > 0 && path[i].empty; i--) {
+      const parent = path[i - 1];
+      if (levels[i - 1] === '+') parent.plus = null;
+      else {
+        parent.children?.delete(levels[i - 1]);
+        if (parent.children?.size === 0) parent.children = null;
+      }
+    }
+    return result;
+  }
+}
+
+function collect(subscriptions: Map<unknown, Subscription> | null, groups: Map<string, SharedGroup> | null, found: Matches): void {
+  if (subscriptions !== null) for (const subscription of subscriptions.values()) found.subscriptions.push(subscription);
+  if (groups !== null) for (const group of groups.values()) found.groups.push(group);
+}

@@ -1,0 +1,102 @@
+// What a client is answered to its QoS 1 and 2 publishes: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and only after the message
+// was accepted: routed, and durable or in a peer's queue where that is asked for. Used by publish.ts and client.ts.
+import { Fifo } from '../base/queue.ts';
+import type { Writer } from '../base/writer.ts';
+import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
+import type { Hold } from '../mqtt/message.ts';
+import { type AckPacket, PUBREC, type Version } from '../mqtt/packet.ts';
+import { reasonText, SUCCESS } from '../mqtt/reason.ts';
+
+interface Waiting {
+  readonly type: AckPacket['type'];
+  readonly packetId: number;
+  reasonCode: number;
+  settled: boolean;
+}
+
+export class Acks {
+  private readonly waiting = new Fifo<Waiting>();
+  private readonly writer: Writer;
+  private readonly version: Version;
+  private readonly reasonStrings: boolean;
+  /** Before 5.0 a failure cannot be told: the connection is closed instead. */
+  private readonly onFailure: (packetId: number, reasonCode: number) => void;
+  private readonly onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void;
+
+  constructor(
+    writer: Writer,
+    version: Version,
+    onFailure: (packetId: number, reasonCode: number) => void,
+    onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void,
+    reasonStrings: boolean,
+  ) {
+    this.writer = writer;
+    this.version = version;
+    this.onFailure = onFailure;
+    this.onAck = onAck;
+    this.reasonStrings = reasonStrings;
+  }
+
+  /** Publishes that have no answer yet. */
+  get pending(): number {
+    return this.waiting.length;
+  }
+
+  /** Answers now, or when `hold` is done and all earlier ones are answered. */
+  answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null): void {
+    if (this.waiting.length === 0 && (hold === null || !hold.open)) {
+      // A hold that is done already may have a bad end.
+      let code = reasonCode;
+      hold?.whenDone((held) => {
+        if (held > code) code = held;
+      });
+      this.write(type, packetId, code);
+      return;
+    }
+    const entry: Waiting = { type, packetId, reasonCode, settled: hold === null };
+    this.waiting.push(entry);
+    hold?.whenDone((held) => {
+      if (held > entry.reasonCode) entry.reasonCode = held;
+      entry.settled = true;
+      this.drain();
+    });
+  }
+
+  /** The connection has gone: nothing is answered any more. */
+  close(): void {
+    this.waiting.clear();
+  }
+
+  private drain(): void {
+    for (;;) {
+      const first = this.waiting.peek();
+      if (first === undefined || !first.settled) return;
+      this.waiting.shift();
+      this.write(first.type, first.packetId, first.reasonCode);
+    }
+  }
+
+  private write(type: AckPacket['type'], packetId: number, reasonCode: number): void {
+    const writer = this.writer;
+    if (writer.closed) return;
+    this.onAck(type, packetId, reasonCode);
+    if (this.version === 5 && reasonCode !== SUCCESS) {
+      const explained = this.reasonStrings && reasonCode >= 0x80;
+      const packet = encodeAck(5, type, packetId, reasonCode, explained ? { reasonString: reasonText(reasonCode) } : null);
+      writer.append(packet, 0, packet.length);
+      return;
+    }
+    if (reasonCode >= 0x80 && reasonCode !== 0x92 && this.version < 5) {
+      this.onFailure(packetId, reasonCode);
+      return;
+    }
+    writer.reserve(ACK_BYTES);
+    writeAck(writer.block, writer.at, type, packetId);
+    writer.advance(ACK_BYTES);
+  }
+}
+
+/** Whether this answer ends a publish's part in the Receive Maximum (MQTT 5.0 section 4.9). */
+export function frees(type: AckPacket['type'], reasonCode: number): boolean {
+  return type !== PUBREC || reasonCode >= 0x80;
+}

@@ -1,0 +1,688 @@
+// One connection that speaks MQTT: reads packets, hands each to its handler, and is the one place where a ProtocolError becomes bytes.
+// Made by broker/native.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
+// While an authenticator or authorizer is asked, nothing further is read: what has come stays in `unread` [MQTT-3.1.4-5].
+import type { AuthResult, Credentials, EnhancedExchange, EnhancedStep, Identity } from '../auth/auth.ts';
+import { errorText, ProtocolError } from '../base/errors.ts';
+import { Writer } from '../base/writer.ts';
+import type { ListenerContext } from '../broker/broker.ts';
+import { ackPacketId, decodeAck } from '../codec/ack.ts';
+import { type Frame, newFrame } from '../codec/codec.ts';
+import { ConnectError, encodeRefusal } from '../codec/connect.ts';
+import { readFrame } from '../codec/frame.ts';
+import { checkFrame, decodePacket } from '../codec/packet.ts';
+import { encodeAuth, encodeDisconnect } from '../codec/session.ts';
+import { encodeSuback, encodeUnsuback } from '../codec/subscribe.ts';
+import { Hold } from '../mqtt/message.ts';
+import {
+  AUTH,
+  type AuthPacket,
+  CONNECT,
+  type ConnectPacket,
+  DISCONNECT,
+  type DisconnectPacket,
+  PINGREQ,
+  PUBACK,
+  PUBCOMP,
+  PUBLISH,
+  PUBREC,
+  PUBREL,
+  SUBACK,
+  SUBSCRIBE,
+  type SubscribePacket,
+  UNSUBACK,
+  UNSUBSCRIBE,
+  type UnsubscribePacket,
+  type Version,
+} from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
+import {
+  BAD_AUTHENTICATION_METHOD,
+  CONTINUE_AUTHENTICATION,
+  DISCONNECT_WITH_WILL,
+  KEEP_ALIVE_TIMEOUT,
+  MALFORMED_PACKET,
+  NORMAL_DISCONNECTION,
+  PROTOCOL_ERROR,
+  QUOTA_EXCEEDED,
+  RE_AUTHENTICATE,
+  reasonText,
+  SESSION_TAKEN_OVER,
+  SUCCESS,
+  UNSPECIFIED_ERROR,
+} from '../mqtt/reason.ts';
+import type { CloseReason, Connection } from '../transport/transport.ts';
+import { Acks, frees } from './acks.ts';
+import { Assembler } from './assembler.ts';
+import {
+  assignClientId,
+  authenticate,
+  beginExchange,
+  capExpiry,
+  checkLimits,
+  credentialsOf,
+  encodeAccepted,
+  encodeRefused,
+  identityOf,
+  keepAliveOf,
+  type Refusal,
+  sessionExpiry,
+} from './connect.ts';
+import { hintFor } from './hint.ts';
+import { Inbound, WAIT } from './publish.ts';
+import type { Registry } from './registry.ts';
+import type { Core } from './session.ts';
+import type { Session } from './state.ts';
+import { type Subscribed, subscribe, unsubscribe } from './subscribe.ts';
+
+export type ClientState = 'connect' | 'auth' | 'open' | 'closed';
+
+/** The exchange of an enhanced authentication in progress, at CONNECT or later. */
+interface Exchange {
+  readonly method: string;
+  readonly steps: EnhancedExchange;
+  /** Set while the CONNECT is not answered. */
+  readonly packet: ConnectPacket | null;
+  readonly credentials: Credentials;
+}
+
+export class Client {
+  state: ClientState = 'connect';
+  version: Version = 4;
+  session: Session | null = null;
+  readonly connection: Connection;
+  readonly listener: ListenerContext;
+  readonly writer: Writer;
+  readonly startedMs: number;
+  /** Monotonic milliseconds when the last bytes came. */
+  heardMs: number;
+  /** Monotonic milliseconds since when the writer has been full without moving; 0 = it moves. */
+  stuckMs = 0;
+  /** Silence after which the connection is closed; 0 = never. */
+  keepAliveMs = 0;
+  private stuckBytes = 0;
+  private readonly core: Core;
+  private readonly registry: Registry;
+  private readonly forget: (client: Client) => void;
+  private readonly frame: Frame = newFrame();
+  private readonly assembler = new Assembler();
+  private inbound: Inbound | null = null;
+  private acks: Acks | null = null;
+  private exchange: Exchange | null = null;
+  private method: string | null = null;
+  /** The client takes reason strings outside CONNACK and DISCONNECT. */
+  private reasonStrings = false;
+  private expiryInterval = 0;
+  /** An answer is being waited for: bytes that come go to `unread`. */
+  private suspended = false;
+  private unread: Buffer[] = [];
+  /** How the connection ends: with the will unless a DISCONNECT said otherwise. */
+  private withWill = true;
+  private takenOver = false;
+  private closeReason = 'closed by the peer';
+  private closeCode = UNSPECIFIED_ERROR;
+
+  constructor(core: Core, registry: Registry, connection: Connection, listener: ListenerContext, forget: (client: Client) => void) {
+    this.core = core;
+    this.registry = registry;
+    this.connection = connection;
+    this.listener = listener;
+    this.forget = forget;
+    this.startedMs = core.clock.mono();
+    this.heardMs = this.startedMs;
+    this.writer = new Writer(core.turn, core.pool, connection, () => this.session?.outbox.pump());
+  }
+
+  start(): void {
+    this.connection.onClose((reason) => this.closed(reason));
+    this.connection.onData((chunk) => this.data(chunk));
+  }
+
+  // ---- ends
+
+  /** Closes with a 5.0 DISCONNECT (older versions: just closes). The will is sent unless `withWill` is false. */
+  disconnect(reasonCode: number, why: string, withWill = true): void {
+    if (this.state === 'closed') return;
+    this.closeReason = why;
+    this.closeCode = reasonCode;
+    this.withWill = withWill;
+    if (this.state === 'open' && this.version === 5) {
+      // A reason string is always allowed in DISCONNECT (MQTT 5.0 section 3.1.2.11.7).
+      this.send(encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: reasonCode >= 0x80 ? { reasonString: why } : null }));
+    }
+    this.finish();
+  }
+
+  /** Another connection has come with the same client id [MQTT-3.1.4-3]. `continued`: it goes on with the session. */
+  takeOver(continued: boolean): void {
+    this.takenOver = continued;
+    this.disconnect(SESSION_TAKEN_OVER, 'another connection has the same client id');
+  }
+
+  /** Called about once a second: closes what is silent or stuck for too long. */
+  check(nowMs: number): void {
+    if (this.state === 'connect' || this.state === 'auth') {
+      const limitMs = this.listener.connectTimeoutMs;
+      if (limitMs > 0 && nowMs - this.startedMs > limitMs) this.refuse('no CONNECT in time');
+      return;
+    }
+    if (this.keepAliveMs > 0 && nowMs - this.heardMs > this.keepAliveMs && !this.suspended) {
+      this.disconnect(KEEP_ALIVE_TIMEOUT, 'keep alive timeout'); // [MQTT-3.1.2-22]
+      return;
+    }
+    this.checkStuck(nowMs);
+  }
+
+  private checkStuck(nowMs: number): void {
+    const { writeBuffer } = this.core.limits.outbox;
+    const timeoutMs = this.core.limits.sendTimeoutMs;
+    const bytes = this.connection.queuedBytes;
+    if (writeBuffer === 0 || timeoutMs === 0 || this.writer.queuedBytes < writeBuffer || bytes !== this.stuckBytes) {
+      this.stuckMs = 0;
+      this.stuckBytes = bytes;
+    } else if (this.stuckMs === 0) this.stuckMs = nowMs;
+    else if (nowMs - this.stuckMs > timeoutMs) this.disconnect(QUOTA_EXCEEDED, 'the client does not read');
+  }
+
+  private finish(): void {
+    const session = this.session;
+    const opened = this.state === 'open';
+    this.state = 'closed';
+    this.writer.flush();
+    this.writer.close();
+    this.acks?.close();
+    this.assembler.clear();
+    this.unread = [];
+    this.connection.end();
+    this.forget(this);
+    if (!opened || session === null || session.client !== this) return;
+    this.core.stats.connected--;
+    this.core.stats.disconnects++;
+    session.lastError = this.closeCode >= 0x80 ? this.closeReason : session.lastError;
+    this.core.log('info', 'CLI-DISCONNECT', {
+      clientId: session.clientId,
+      remote: this.connection.remote,
+      reason: this.closeReason,
+      reasonCode: this.closeCode,
+    });
+    this.registry.close(session, this.withWill, this.takenOver);
+    this.onClosed?.(this, session, this.closeReason, this.closeCode);
+  }
+
+  /** Told once for every client that had been let in. */
+  onClosed: ((client: Client, session: Session, reason: string, reasonCode: number) => void) | null = null;
+  /** Told when a client is in. */
+  onOpened: ((client: Client, session: Session) => void) | null = null;
+
+  private closed(reason: CloseReason): void {
+    if (this.state === 'closed') return;
+    this.closeReason = reason.by === 'error' ? `connection lost: ${reason.error ?? 'unknown'}` : 'closed by the peer';
+    this.closeCode = UNSPECIFIED_ERROR;
+    this.core.turn.enter();
+    this.finish();
+    this.core.turn.leave();
+  }
+
+  /** Ends a connection that is not a client yet. */
+  private refuse(why: string): void {
+    this.core.stats.refused++;
+    this.core.log('info', 'CON-REFUSED', { remote: this.connection.remote, listener: this.listener.name, reason: why });
+    this.finish();
+  }
+
+  private fail(error: unknown): void {
+    if (this.state === 'closed') return;
+    if (!(error instanceof ProtocolError)) {
+      this.core.log('error', 'GW-INTERNAL', { error: errorText(error), stack: error instanceof Error ? error.stack : undefined });
+      this.disconnect(UNSPECIFIED_ERROR, 'internal error');
+      return;
+    }
+    this.core.stats.protocolErrors++;
+    if (this.state === 'open') {
+      this.core.log('info', 'CLI-PROTOCOL', {
+        clientId: this.session?.clientId,
+        remote: this.connection.remote,
+        reasonCode: error.reasonCode,
+        error: error.message,
+      });
+      this.disconnect(error.reasonCode, error.message);
+      return;
+    }
+    const answer = error instanceof ConnectError ? encodeRefusal(error) : null;
+    if (answer !== null) this.send(answer);
+    this.refuse(error.message);
+  }
+
+  private send(packet: Buffer): void {
+    if (!this.writer.closed) this.writer.append(packet, 0, packet.length);
+  }
+
+  // ---- reading
+
+  private data(chunk: Buffer): void {
+    if (this.state === 'closed') return;
+    const { core } = this;
+    this.heardMs = core.clock.mono(); // Any packet, whole or not, is a sign of life [MQTT-3.1.2-22].
+    core.stats.bytesIn += chunk.length;
+    core.turn.enter();
+    try {
+      if (this.suspended) this.unread.push(Buffer.from(chunk));
+      else this.read(chunk);
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      core.turn.leave();
+    }
+  }
+
+  private read(chunk: Buffer): void {
+    let at = 0;
+    const end = chunk.length;
+    while (this.assembler.active) {
+      at = this.assembler.feed(chunk, at, end, this.frame, this.maxBytes());
+      if (!this.assembler.complete) return;
+      const packet = this.assembler.take();
+      const done = this.packets(packet, 0, packet.length);
+      if (this.state === 'closed') return;
+      if (this.suspended) {
+        if (done < packet.length) this.keepUnread(packet, done, packet.length);
+        if (at < end) this.keepUnread(chunk, at, end);
+        return;
+      }
+    }
+    at = this.packets(chunk, at, end);
+    if (at >= end || this.state === 'closed') return;
+    if (this.suspended) this.keepUnread(chunk, at, end);
+    else this.assembler.feed(chunk, at, end, this.frame, this.maxBytes());
+  }
+
+  private keepUnread(chunk: Buffer, at: number, end: number): void {
+    this.unread.push(Buffer.from(chunk.subarray(at, end)));
+  }
+
+  private maxBytes(): number {
+    const { maxPacketSize, maxConnectSize } = this.core.limits;
+    const packet = maxPacketSize === 0 ? Number.POSITIVE_INFINITY : maxPacketSize;
+    if (this.state === 'open') return packet;
+    return maxConnectSize === 0 ? packet : Math.min(packet, maxConnectSize);
+  }
+
+  /** Handles whole packets of buffer[at, end); returns the offset of the first byte that was not handled. */
+  private packets(buffer: Buffer, at: number, end: number): number {
+    const frame = this.frame;
+    while (at < end) {
+      if (this.state === 'connect' && buffer[at] !== CONNECT << 4) this.notMqtt(buffer, at, end);
+      if (readFrame(buffer, at, end, frame, this.maxBytes()) === 0) return at;
+      if (frame.type === PUBLISH && this.inbound !== null) {
+        const next = this.inbound.publish(buffer, frame, end);
+        if (next === WAIT) {
+          this.suspend(this.inbound.waiting ?? Promise.resolve(false), () => {});
+          return at;
+        }
+        at = next;
+      } else {
+        const packetEnd = frame.end;
+        this.packet(buffer, frame);
+        at = packetEnd;
+      }
+      if (this.suspended || this.state === 'closed') return at;
+    }
+    return at;
+  }
+
+  private notMqtt(buffer: Buffer, at: number, end: number): never {
+    const hint = hintFor(buffer, at, end);
+    this.core.log('warn', 'CON-NOT-MQTT', { remote: this.connection.remote, listener: this.listener.name, hint });
+    throw new ProtocolError(PROTOCOL_ERROR, `the first packet is not CONNECT: ${hint}`); // [MQTT-3.1.0-1]
+  }
+
+  /** Stops reading until `promise` has settled, then calls `then` and goes on with what has come meanwhile. */
+  private suspend<T>(promise: Promise<T>, then: (value: T) => void): void {
+    this.suspended = true;
+    this.connection.pause();
+    promise.then(
+      (value) => this.wake(() => then(value)),
+      (error) => this.wake(() => this.fail(error)),
+    );
+  }
+
+  private wake(then: () => void): void {
+    if (this.state === 'closed') return;
+    const { turn } = this.core;
+    turn.enter();
+    try {
+      this.suspended = false;
+      this.heardMs = this.core.clock.mono();
+      then();
+      const unread = this.unread;
+      this.unread = [];
+      for (let i = 0; i < unread.length; i++) {
+        if ((this.state as ClientState) === 'closed') return;
+        if (this.suspended) this.unread.push(unread[i]);
+        else this.read(unread[i]);
+      }
+      if (!this.suspended) this.connection.resume();
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      turn.leave();
+    }
+  }
+
+  // ---- packets
+
+  private packet(buffer: Buffer, frame: Frame): void {
+    if (this.state === 'connect') {
+      this.connect(decodePacket(this.version, buffer, frame) as ConnectPacket);
+      return;
+    }
+    if (this.state === 'auth' && frame.type !== AUTH && frame.type !== DISCONNECT) {
+      throw new ProtocolError(PROTOCOL_ERROR, 'only AUTH may follow a CONNECT that is not answered'); // [MQTT-3.1.2-30]
+    }
+    const session = this.session;
+    if (session === null && this.state === 'open') throw new ProtocolError(PROTOCOL_ERROR, 'no session');
+    switch (frame.type) {
+      case PUBACK:
+      case PUBREC:
+      case PUBREL:
+      case PUBCOMP:
+        if (session !== null) this.ack(buffer, frame, session);
+        return;
+      case SUBSCRIBE:
+        this.subscribe(decodePacket(this.version, buffer, frame) as SubscribePacket);
+        return;
+      case UNSUBSCRIBE:
+        this.unsubscribe(decodePacket(this.version, buffer, frame) as UnsubscribePacket);
+        return;
+      case PINGREQ:
+        decodePacket(this.version, buffer, frame);
+        this.send(PINGRESP_BYTES); // [MQTT-3.12.4-1]
+        return;
+      case DISCONNECT:
+        this.peerDisconnects(decodePacket(this.version, buffer, frame) as DisconnectPacket);
+        return;
+      case AUTH:
+        if (this.version < 5) throw new ProtocolError(MALFORMED_PACKET, 'packet type 15 before MQTT 5.0');
+        this.auth(decodePacket(this.version, buffer, frame) as AuthPacket);
+        return;
+      default:
+        // Type 0, a second CONNECT [MQTT-3.1.0-2], and packets that only a server sends.
+        checkFrame(this.version, frame, 'client');
+        throw new ProtocolError(PROTOCOL_ERROR, `packet type ${frame.type} where none may be`);
+    }
+  }
+
+  private ack(buffer: Buffer, frame: Frame, session: Session): void {
+    checkFrame(this.version, frame, 'client');
+    // Two bytes are the usual form; more are looked at only where they may be.
+    const short = frame.end - frame.bodyStart === 2;
+    const packetId = ackPacketId(buffer, frame);
+    const reasonCode = short ? SUCCESS : decodeAck(buffer, frame, this.version).reasonCode;
+    if (frame.type === PUBACK) session.outbox.acknowledge(packetId);
+    else if (frame.type === PUBREC) session.outbox.received(packetId, reasonCode);
+    else if (frame.type === PUBCOMP) session.outbox.complete(packetId);
+    else this.inbound?.release(packetId);
+  }
+
+  private subscribe(packet: SubscribePacket): void {
+    const session = this.session;
+    if (session === null) return;
+    const result = subscribe(this.core, session, this.listener.access(), packet);
+    if (result instanceof Promise) this.suspend(result, (granted) => this.granted(packet.packetId, granted));
+    else this.granted(packet.packetId, result);
+  }
+
+  private granted(packetId: number, granted: Subscribed): void {
+    const properties = this.explain(granted.reasonCodes);
+    const answer = encodeSuback(this.version, { type: SUBACK, packetId, reasonCodes: granted.reasonCodes, properties });
+    if (!granted.stored) {
+      this.send(answer);
+      granted.afterAnswer();
+      return;
+    }
+    const hold = new Hold();
+    this.core.journal.barrier(hold);
+    hold.whenDone(() => {
+      this.send(answer);
+      if (this.state === 'open') granted.afterAnswer();
+    });
+  }
+
+  private unsubscribe(packet: UnsubscribePacket): void {
+    const session = this.session;
+    if (session === null) return;
+    const { reasonCodes, stored } = unsubscribe(this.core, session, packet);
+    const properties = this.explain(reasonCodes);
+    const answer = encodeUnsuback(this.version, { type: UNSUBACK, packetId: packet.packetId, reasonCodes, properties });
+    if (!stored) {
+      this.send(answer);
+      return;
+    }
+    const hold = new Hold();
+    this.core.journal.barrier(hold);
+    hold.whenDone(() => this.send(answer));
+  }
+
+  /** A reason string for the first failure, where the client wants one and it fits [MQTT-3.1.2-29]. */
+  private explain(reasonCodes: readonly number[]): Properties | null {
+    const failure = this.reasonStrings ? reasonCodes.find((code) => code >= 0x80) : undefined;
+    return failure === undefined ? null : { reasonString: reasonText(failure) };
+  }
+
+  private peerDisconnects(packet: DisconnectPacket): void {
+    if (this.state === 'auth') {
+      this.refuse('disconnected while authenticating');
+      return;
+    }
+    const expiry = packet.properties?.sessionExpiryInterval;
+    if (expiry !== undefined && this.session !== null) {
+      // A session that was to end with the connection cannot be prolonged now (MQTT 5.0 section 3.14.2.2.2).
+      if (this.expiryInterval === 0 && expiry !== 0) throw new ProtocolError(PROTOCOL_ERROR, 'Session Expiry Interval set at DISCONNECT');
+      this.registry.begin(this.session, capExpiry(this.core.limits, expiry));
+    }
+    this.closeReason = 'disconnected';
+    this.closeCode = packet.reasonCode;
+    this.withWill = packet.reasonCode === DISCONNECT_WITH_WILL || packet.reasonCode >= 0x80;
+    if (this.session !== null && packet.reasonCode === NORMAL_DISCONNECTION) this.withWill = false; // [MQTT-3.14.4-3]
+    this.finish();
+  }
+
+  // ---- CONNECT
+
+  private connect(packet: ConnectPacket): void {
+    this.version = packet.version;
+    const refusal = checkLimits(this.core.limits, packet);
+    if (refusal !== null) {
+      this.refuseConnect(packet, refusal);
+      return;
+    }
+    const assigned = packet.clientId === '' ? assignClientId() : null;
+    if (assigned !== null) packet.clientId = assigned;
+    const roomy = (packet.properties?.maximumPacketSize ?? ROOMY_BYTES) >= ROOMY_BYTES;
+    this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
+    const { connection, listener } = this;
+    const certified = listener.identityAsUsername && connection.tls?.peer != null;
+    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls, listener.identityAsUsername);
+    const access = listener.access();
+    this.assigned = assigned;
+    const method = packet.properties?.authenticationMethod;
+    if (method !== undefined) {
+      const steps = beginExchange(access, credentials, method);
+      if ('reasonCode' in steps) {
+        this.refuseConnect(packet, steps);
+        return;
+      }
+      this.state = 'auth';
+      this.method = method;
+      this.exchange = { method, steps, packet, credentials };
+      this.step(packet.properties?.authenticationData ?? null);
+      return;
+    }
+    const result = authenticate(access, credentials, certified);
+    if (result instanceof Promise) {
+      this.state = 'auth';
+      this.suspend(result, (known) => this.authenticated(packet, known, null));
+    } else this.authenticated(packet, result, null);
+  }
+
+  private assigned: string | null = null;
+
+  private refuseConnect(packet: ConnectPacket, refusal: Refusal): void {
+    this.core.stats.refused++;
+    this.send(encodeRefused(packet.version, refusal));
+    const fields = { clientId: packet.clientId, username: packet.username, remote: this.connection.remote, reason: refusal.why };
+    this.core.log('info', 'CON-REFUSED', { ...fields, listener: this.listener.name, reasonCode: refusal.reasonCode });
+    this.core.emit({ kind: 'refused', ...fields, reasonCode: refusal.reasonCode });
+    this.finish();
+  }
+
+  private authenticated(packet: ConnectPacket, result: AuthResult, data: Uint8Array | null): void {
+    if (!result.accepted) {
+      this.refuseConnect(packet, { reasonCode: result.reasonCode, why: result.why });
+      return;
+    }
+    this.open(packet, result.identity, data);
+  }
+
+  private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
+    const { core } = this;
+    const before = this.registry.get(identity.clientId);
+    if (before !== undefined && before.client !== null) {
+      core.stats.takeovers++;
+      core.log('info', 'SES-TAKEOVER', {
+        clientId: identity.clientId,
+        remote: this.connection.remote,
+        previous: before.client.connection.remote,
+      });
+      // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
+      const continued = !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
+      before.client.takeOver(continued);
+    }
+    const { session, present } = this.registry.open(identity, packet.version, packet.cleanStart);
+    if (present) this.registry.cancelWill(session);
+    this.session = session;
+    session.client = this;
+    session.setAccess(() => this.listener.access());
+    session.since = core.clock.now();
+    session.remote = this.connection.remote;
+    session.listener = this.listener.name;
+    session.will = packet.will;
+    this.expiryInterval = sessionExpiry(core.limits, packet);
+    this.registry.begin(session, this.expiryInterval);
+    session.keepAlive = keepAliveOf(core.limits, packet);
+    this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
+    this.state = 'open';
+    this.send(
+      encodeAccepted(core, {
+        packet,
+        assignedClientId: this.assigned,
+        sessionPresent: present,
+        expiryInterval: this.expiryInterval,
+        keepAlive: session.keepAlive,
+        authenticationMethod: this.method,
+        authenticationData: authData,
+      }),
+    );
+    this.serve(packet, session, identity);
+  }
+
+  /** From here on packets are handled: the CONNACK has been written [MQTT-3.2.0-1]. */
+  private serve(packet: ConnectPacket, session: Session, identity: Identity): void {
+    const { core } = this;
+    core.stats.connects++;
+    core.stats.connected++;
+    this.acks = new Acks(
+      this.writer,
+      packet.version,
+      () => this.disconnect(QUOTA_EXCEEDED, 'the message could not be kept'),
+      (type, packetId, reasonCode) => {
+        if (type === PUBREC && frees(type, reasonCode)) this.inbound?.refused(packetId);
+      },
+      this.reasonStrings,
+    );
+    this.inbound = new Inbound({ core, session, identity, access: () => this.listener.access(), acks: this.acks, version: packet.version });
+    core.log('info', 'CLI-CONNECT', {
+      clientId: session.clientId,
+      username: identity.username,
+      remote: this.connection.remote,
+      listener: this.listener.name,
+      version: packet.version,
+      cleanStart: packet.cleanStart,
+      keepAlive: session.keepAlive,
+    });
+    this.onOpened?.(this, session);
+    const asked = packet.properties;
+    session.outbox.attach({
+      writer: this.writer,
+      version: packet.version,
+      receiveMaximum: asked?.receiveMaximum ?? 65_535,
+      maximumPacketSize: asked?.maximumPacketSize ?? Number.POSITIVE_INFINITY,
+      topicAliasMaximum: asked?.topicAliasMaximum ?? 0,
+    });
+  }
+
+  // ---- enhanced authentication (MQTT 5.0 section 4.12)
+
+  private auth(packet: AuthPacket): void {
+    const method = packet.properties?.authenticationMethod;
+    if (this.method === null || method !== this.method) {
+      throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH with another method than CONNECT'); // [MQTT-4.12.0-5]
+    }
+    if (this.state === 'open' && packet.reasonCode === RE_AUTHENTICATE && this.session !== null) {
+      const credentials = this.credentialsAgain(this.session);
+      const steps = beginExchange(this.listener.access(), credentials, method);
+      if ('reasonCode' in steps) throw new ProtocolError(steps.reasonCode, steps.why);
+      this.exchange = { method, steps, packet: null, credentials };
+    } else if (this.exchange === null || packet.reasonCode !== CONTINUE_AUTHENTICATION) {
+      throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an exchange'); // [MQTT-4.12.1-1]
+    }
+    this.step(packet.properties?.authenticationData ?? null);
+  }
+
+  private credentialsAgain(session: Session): Credentials {
+    return {
+      clientId: session.clientId,
+      username: session.identity.username,
+      password: null,
+      remoteAddress: this.connection.remoteAddress,
+      listener: this.listener.name,
+      tls: this.connection.tls,
+      version: 5,
+    };
+  }
+
+  private step(data: Uint8Array | null): void {
+    const exchange = this.exchange;
+    if (exchange === null) return;
+    const result = exchange.steps.step(data);
+    if (result instanceof Promise) this.suspend(result, (step) => this.stepped(exchange, step));
+    else this.stepped(exchange, result);
+  }
+
+  private stepped(exchange: Exchange, step: EnhancedStep): void {
+    if (step.kind === 'continue') {
+      this.sendAuth(CONTINUE_AUTHENTICATION, exchange.method, step.data);
+      return;
+    }
+    this.exchange = null;
+    if (step.kind === 'refuse') {
+      if (exchange.packet === null) throw new ProtocolError(step.reasonCode, step.why);
+      this.refuseConnect(exchange.packet, { reasonCode: step.reasonCode, why: step.why });
+      return;
+    }
+    if (exchange.packet !== null) {
+      this.open(exchange.packet, identityOf(exchange.credentials, step.username), step.data);
+      return;
+    }
+    this.sendAuth(SUCCESS, exchange.method, step.data);
+  }
+
+  private sendAuth(reasonCode: number, method: string, data: Uint8Array | null): void {
+    const properties = data === null ? { authenticationMethod: method } : { authenticationMethod: method, authenticationData: data };
+    this.send(encodeAuth({ type: AUTH, reasonCode, properties }));
+  }
+}
+
+/** A client whose Maximum Packet Size is below this gets no reason strings: they might not fit [MQTT-3.4.2-2]. */
+const ROOMY_BYTES = 256;
+
+const PINGRESP_BYTES = Buffer.from([0xd0, 0x00]);

@@ -1,0 +1,249 @@
+// All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are due.
+// Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1 section 3.1.2.4.
+import type { Access, Identity } from '../auth/auth.ts';
+import { Message, Publication } from '../mqtt/message.ts';
+import type { Version, Will } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
+import type { RestoredSession } from '../store/store.ts';
+import type { Core } from './session.ts';
+import { NEVER, Session } from './state.ts';
+
+export class Registry {
+  private readonly sessions = new Map<string, Session>();
+  private readonly core: Core;
+
+  constructor(core: Core) {
+    this.core = core;
+  }
+
+  get size(): number {
+    return this.sessions.size;
+  }
+
+  get(clientId: string): Session | undefined {
+    return this.sessions.get(clientId);
+  }
+
+  all(): Iterable<Session> {
+    return this.sessions.values();
+  }
+
+  /** The session a client continues, or a new one. A session belongs to its user: another user gets a fresh one. */
+  open(identity: Identity, version: Version, cleanStart: boolean): { session: Session; present: boolean } {
+    const known = this.sessions.get(identity.clientId);
+    if (known !== undefined && !cleanStart && known.identity.username === identity.username) {
+      known.expiryTimer?.cancel();
+      known.expiryTimer = null;
+      known.adopt(identity, version, cleanStart);
+      return { session: known, present: true }; // [MQTT-3.1.2-5] [MQTT-3.2.2-2]
+    }
+    // A clean start discards what was there [MQTT-3.1.2-4], and ends the old session: its will is due now [MQTT-3.1.3-9].
+    if (known !== undefined) this.end(known, 'clean start');
+    const session = new Session(this.core, identity, version, cleanStart);
+    this.sessions.set(identity.clientId, session);
+    return { session, present: false };
+  }
+
+  /** A client has come: how long the session lives after it, and whether the journal has to know it. */
+  begin(session: Session, expiryInterval: number): void {
+    session.expiryInterval = expiryInterval;
+    const resumable = expiryInterval > 0;
+    session.outbox.resumable = resumable;
+    const { journal } = this.core;
+    const durable = resumable && journal.durable;
+    if (durable) {
+      const first = !session.outbox.durable;
+      session.outbox.durable = true;
+      this.tell(session, 0);
+      if (first) for (const subscription of session.subscriptions.values()) journal.subscriptionPut(session.clientId, subscription);
+      if (session.will !== null) journal.willPut(session.clientId, { message: this.willMessage(session, session.will), dueAt: 0 });
+      else journal.willDelete(session.clientId);
+    } else if (session.outbox.durable) {
+      session.outbox.durable = false;
+      journal.sessionDelete(session.clientId);
+    }
+  }
+
+  /**
+   * The connection has ended. `withWill`: it was not a normal DISCONNECT. `takenOver`: another connection continues the session.
+   * Publishes or schedules the will, then keeps or ends the session.
+   */
+  close(session: Session, withWill: boolean, takenOver: boolean): void {
+    session.client = null;
+    session.since = this.core.clock.now();
+    const will = session.will;
+    session.will = null;
+    if (will !== null && !withWill) this.forgetWill(session); // [MQTT-3.14.4-3]
+    const lives = session.expiryInterval > 0;
+    if (will !== null && withWill) {
+      if (lives && will.delayInterval > 0) this.delayWill(session, will);
+      else this.publishWill(session, will);
+    }
+    session.outbox.detach();
+    if (!lives && !takenOver) {
+      this.end(session, 'closed');
+      return;
+    }
+    if (!takenOver && lives) this.schedule(session, this.expiresAt(session));
+  }
+
+  /** A client continues the session in time: a will that waits is not sent [MQTT-3.1.3-9]. */
+  cancelWill(session: Session): void {
+    if (session.willTimer === null) return;
+    session.willTimer.cancel();
+    session.willTimer = null;
+    session.pendingWill = null;
+    this.forgetWill(session);
+  }
+
+  /** Ends a session for good: subscriptions, queue and packet ids go; a will that waits is sent now [MQTT-3.1.2-8]. */
+  end(session: Session, why: string): void {
+    const pending = session.pendingWill;
+    session.willTimer?.cancel();
+    session.willTimer = null;
+    session.pendingWill = null;
+    session.expiryTimer?.cancel();
+    session.expiryTimer = null;
+    if (pending !== null) this.publishWill(session, pending);
+    for (const topicFilter of session.subscriptions.keys()) this.core.router.unsubscribe(session.outbox, topicFilter);
+    session.subscriptions.clear();
+    session.inbound.clear();
+    session.outbox.end();
+    if (session.outbox.durable) this.core.journal.sessionDelete(session.clientId);
+    session.outbox.durable = false;
+    if (this.sessions.get(session.clientId) === session) this.sessions.delete(session.clientId);
+    if (why === 'expired') {
+      this.core.stats.expiredSessions++;
+      this.core.log('info', 'SES-EXPIRED', { clientId: session.clientId });
+    }
+  }
+
+  /** Takes over what the journal has kept; sessions and wills that came due meanwhile are ended and published. */
+  restore(restored: readonly RestoredSession[], access: () => Access): void {
+    const now = this.core.clock.now();
+    for (const { session: stored, subscriptions, queue, inbound, will } of restored) {
+      const identity: Identity = {
+        clientId: stored.clientId,
+        username: stored.username,
+        remoteAddress: '',
+        listener: '',
+        claims: null,
+        internal: false,
+      };
+      const session = new Session(this.core, identity, stored.version, false);
+      session.setAccess(access);
+      session.expiryInterval = stored.expiryInterval;
+      session.outbox.resumable = true;
+      session.outbox.durable = true;
+      session.outbox.restore(queue);
+      for (const packetId of inbound) session.inbound.add(packetId);
+      for (const subscription of subscriptions) this.resubscribe(session, subscription);
+      this.sessions.set(stored.clientId, session);
+      // A session that was connected when the gateway died counts from now.
+      const expiresAt = stored.expiresAt === 0 ? this.expiresAt(session) : stored.expiresAt;
+      if (will !== null) this.restoreWill(session, will.message, will.dueAt === 0 ? now : will.dueAt, expiresAt);
+      if (expiresAt <= now) this.end(session, 'expired');
+      else this.schedule(session, expiresAt);
+    }
+  }
+
+  // ---- inside
+
+  private resubscribe(session: Session, subscription: RestoredSession['subscriptions'][number]): void {
+    const { topicFilter } = subscription;
+    const slash = topicFilter.startsWith('$share/') ? topicFilter.indexOf('/', 7) : -1;
+    this.core.router.subscribe({
+      ...subscription,
+      receiver: session.outbox,
+      filter: slash < 0 ? topicFilter : topicFilter.slice(slash + 1),
+      shareName: slash < 0 ? null : topicFilter.slice(7, slash),
+    });
+    session.subscriptions.set(topicFilter, subscription);
+  }
+
+  private restoreWill(session: Session, message: Message, dueAt: number, expiresAt: number): void {
+    const will: Will = {
+      topicName: message.topic,
+      payload: message.payload,
+      qos: message.qos,
+      retain: message.retain,
+      properties: message.properties,
+      delayInterval: 0,
+    };
+    const delayMs = Math.min(dueAt, expiresAt) - this.core.clock.now();
+    this.armWill(session, will, Math.max(0, delayMs));
+  }
+
+  private expiresAt(session: Session): number {
+    return session.expiryInterval >= NEVER ? Number.POSITIVE_INFINITY : this.core.clock.now() + session.expiryInterval * 1000;
+  }
+
+  private schedule(session: Session, expiresAt: number): void {
+    if (session.outbox.durable) this.tell(session, expiresAt);
+    if (expiresAt === Number.POSITIVE_INFINITY) return;
+    session.expiryTimer?.cancel();
+    session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.now()), () => this.end(session, 'expired'));
+  }
+
+  private tell(session: Session, expiresAt: number): void {
+    this.core.journal.sessionPut({
+      clientId: session.clientId,
+      username: session.identity.username,
+      expiresAt,
+      expiryInterval: session.expiryInterval,
+      version: session.version,
+    });
+  }
+
+  private delayWill(session: Session, will: Will): void {
+    // At the latest when the session ends [MQTT-3.1.2-8]; end() sees to that.
+    const delayMs = will.delayInterval * 1000;
+    this.armWill(session, will, delayMs);
+    if (session.outbox.durable) {
+      const dueAt = this.core.clock.now() + delayMs;
+      this.core.journal.willPut(session.clientId, { message: this.willMessage(session, will), dueAt });
+    }
+  }
+
+  private armWill(session: Session, will: Will, delayMs: number): void {
+    session.pendingWill = will;
+    session.willTimer?.cancel();
+    session.willTimer = this.core.clock.after(delayMs, () => {
+      session.willTimer = null;
+      session.pendingWill = null;
+      this.publishWill(session, will);
+    });
+  }
+
+  private forgetWill(session: Session): void {
+    if (session.outbox.durable) this.core.journal.willDelete(session.clientId);
+  }
+
+  private willMessage(session: Session, will: Will): Message {
+    const properties: Properties | null = will.properties;
+    const expiry = properties?.messageExpiryInterval;
+    const expiresAt = expiry === undefined ? 0 : this.core.clock.now() + expiry * 1000;
+    return new Message(will.topicName, will.payload, will.qos, will.retain, properties, expiresAt, session.origin);
+  }
+
+  private publishWill(session: Session, will: Will): void {
+    const { core } = this;
+    const access = session.currentAccess;
+    const allowed = access === null ? true : access.authorizer.publish(session.identity, will.topicName, will.qos, will.retain);
+    const publish = (may: boolean): void => {
+      this.forgetWill(session);
+      if (!may) {
+        core.stats.deniedWill++;
+        return;
+      }
+      core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
+      const publication = new Publication(session.origin);
+      publication.load(this.willMessage(session, will));
+      core.turn.enter();
+      core.router.publish(publication, core.router.route(will.topicName));
+      core.turn.leave();
+    };
+    if (typeof allowed === 'boolean') publish(allowed);
+    else void allowed.then(publish);
+  }
+}

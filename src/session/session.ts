@@ -1,0 +1,99 @@
+// SEAM of session/: the inbound half. broker/ builds a Core and hands connections to Client (client.ts); everything a client may do is
+// obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session outlives both.
+//
+//   client.ts     one connection: read loop, dispatch, the one place where a ProtocolError becomes bytes
+//   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
+//   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
+//   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
+//   state.ts      one session's state
+//
+//   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
+//                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Turn } from '../base/turn.ts';
+import type { BlockPool } from '../base/writer.ts';
+import type { BrokerEvent } from '../broker/broker.ts';
+import type { DeliveryStats, OutboxLimits } from '../delivery/delivery.ts';
+import type { Qos } from '../mqtt/packet.ts';
+import type { Router } from '../router/router.ts';
+import type { Journal } from '../store/store.ts';
+
+/** What clients may ask for. 0 = no limit, except where said. */
+export interface SessionLimits {
+  /** Bytes of a whole packet. */
+  readonly maxPacketSize: number;
+  /** Bytes of a CONNECT, judged from its header. */
+  readonly maxConnectSize: number;
+  /** 0 = no aliases. */
+  readonly maxTopicAlias: number;
+  readonly keepaliveMultiplier: number;
+  /** Seconds; 0 = whatever the client asks for. */
+  readonly maxKeepaliveSeconds: number;
+  /** Unacknowledged QoS 1 and 2 publishes of one client: the Receive Maximum it is told. */
+  readonly maxAwaitingRel: number;
+  readonly maxSessionExpiryMs: number;
+  readonly maxQos: Qos;
+  readonly retainAvailable: boolean;
+  readonly wildcardAvailable: boolean;
+  readonly sharedAvailable: boolean;
+  readonly maxTopicLevels: number;
+  readonly sendTimeoutMs: number;
+  /** CONNECTs a second over all listeners. */
+  readonly maxConnectRate: number;
+  readonly outbox: OutboxLimits;
+}
+
+/** Counters of the inbound half, changed in place; declared as metrics by broker/. */
+export interface SessionStats {
+  connects: number;
+  refused: number;
+  disconnects: number;
+  takeovers: number;
+  protocolErrors: number;
+  received: number;
+  receivedBytes: number;
+  bytesIn: number;
+  bytesOut: number;
+  deniedPublish: number;
+  deniedSubscribe: number;
+  deniedWill: number;
+  expiredSessions: number;
+  duplicatesQos2: number;
+  connected: number;
+}
+
+export function newSessionStats(): SessionStats {
+  return {
+    connects: 0,
+    refused: 0,
+    disconnects: 0,
+    takeovers: 0,
+    protocolErrors: 0,
+    received: 0,
+    receivedBytes: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    deniedPublish: 0,
+    deniedSubscribe: 0,
+    deniedWill: 0,
+    expiredSessions: 0,
+    duplicatesQos2: 0,
+    connected: 0,
+  };
+}
+
+/** What every client of a broker shares. */
+export interface Core {
+  readonly clock: Clock;
+  readonly turn: Turn;
+  readonly pool: BlockPool;
+  readonly log: Log;
+  readonly journal: Journal;
+  readonly router: Router;
+  /** Replaced whole on reload; read at use. */
+  limits: SessionLimits;
+  readonly stats: SessionStats;
+  readonly delivery: DeliveryStats;
+  readonly emit: (event: BrokerEvent) => void;
+}

@@ -1,0 +1,107 @@
+// One session: what MQTT keeps for a client id, connected or not (MQTT 5.0 section 4.1, 3.1.1 section 3.1.2.4).
+// Owned by registry.ts, used by client.ts and its steps. Must not touch connections except through `client`.
+import type { Timer } from '../base/clock.ts';
+import type { Access, Identity } from '../auth/auth.ts';
+import { Outbox } from '../delivery/outbox.ts';
+import type { Origin } from '../mqtt/message.ts';
+import type { Version, Will } from '../mqtt/packet.ts';
+import type { StoredSubscription } from '../store/store.ts';
+import type { Client } from './client.ts';
+import type { Core } from './session.ts';
+import { READ_VERDICTS } from './verdicts.ts';
+
+/** Session Expiry Interval that means never (MQTT 5.0 section 3.1.2.11.2). */
+export const NEVER = 0xffff_ffff;
+
+export class Session {
+  readonly clientId: string;
+  readonly outbox: Outbox;
+  readonly subscriptions = new Map<string, StoredSubscription>();
+  /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10]. */
+  readonly inbound = new Set<number>();
+  identity: Identity;
+  origin: Origin;
+  version: Version;
+  cleanStart: boolean;
+  keepAlive = 0;
+  /** Seconds; NEVER = does not end. */
+  expiryInterval = 0;
+  client: Client | null = null;
+  will: Will | null = null;
+  /** Runs while no client is connected: session end or will, whichever comes next. */
+  expiryTimer: Timer | null = null;
+  willTimer: Timer | null = null;
+  /** Wall-clock milliseconds of the last connect or disconnect. */
+  since: number;
+  remote = '';
+  listener = '';
+  lastError: string | null = null;
+  messagesIn = 0;
+  /** A will whose delay is running. */
+  pendingWill: Will | null = null;
+  private access: (() => Access) | null = null;
+  private readVersion = -1;
+  private readonly readVerdicts = new Map<string, boolean>();
+
+  constructor(core: Core, identity: Identity, version: Version, cleanStart: boolean) {
+    this.clientId = identity.clientId;
+    this.identity = identity;
+    this.origin = { kind: 'client', clientId: identity.clientId, username: identity.username, bridge: null };
+    this.version = version;
+    this.cleanStart = cleanStart;
+    this.since = core.clock.now();
+    this.outbox = new Outbox(
+      {
+        clientId: identity.clientId,
+        clock: core.clock,
+        journal: core.journal,
+        limits: core.limits.outbox,
+        stats: core.delivery,
+        mayReceive: (topic) => this.mayReceive(topic),
+        onTrouble: (reason) => this.trouble(core, reason),
+      },
+      false,
+    );
+  }
+
+  /** Another connection of the same user continues the session: rights are those of now. */
+  adopt(identity: Identity, version: Version, cleanStart: boolean): void {
+    this.identity = identity;
+    this.origin = { kind: 'client', clientId: identity.clientId, username: identity.username, bridge: null };
+    this.version = version;
+    this.cleanStart = cleanStart;
+    this.readVersion = -1;
+  }
+
+  /** How this client's rights are found; those of its listener when it was last here, while it is absent. */
+  setAccess(access: () => Access): void {
+    this.access = access;
+    this.readVersion = -1;
+  }
+
+  get currentAccess(): Access | null {
+    return this.access === null ? null : this.access();
+  }
+
+  private mayReceive(topic: string): boolean {
+    const access = this.access;
+    if (access === null) return true;
+    const authorizer = access().authorizer;
+    if (authorizer.version !== this.readVersion) {
+      this.readVerdicts.clear();
+      this.readVersion = authorizer.version;
+    }
+    let verdict = this.readVerdicts.get(topic);
+    if (verdict === undefined) {
+      verdict = authorizer.deliver(this.identity, topic);
+      if (this.readVerdicts.size >= READ_VERDICTS) this.readVerdicts.clear();
+      this.readVerdicts.set(topic, verdict);
+    }
+    return verdict;
+  }
+
+  private trouble(core: Core, reason: 'queue-full' | 'slow'): void {
+    core.log('warn', reason === 'slow' ? 'CLI-SLOW' : 'SES-QUEUE-FULL', { clientId: this.clientId });
+    core.emit({ kind: 'dropped', clientId: this.clientId, reason, count: 1 });
+  }
+}
