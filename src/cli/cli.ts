@@ -37,6 +37,11 @@ const COMMANDS: readonly CommandRow[] = [
     summary: 'run the gateway in the foreground',
     load: async () => (await import('./start.ts')).registerStart,
   },
+  {
+    name: 'passwd',
+    summary: 'edit a password file',
+    load: async () => (await import('./passwd.ts')).registerPasswd,
+  },
 ];
 
 function commandNamed(argv: readonly string[]): CommandRow | undefined {
