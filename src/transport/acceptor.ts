@@ -7,6 +7,7 @@ import type { AddressInfo, ListenOptions, Server, Socket } from 'node:net';
 import { createServer, isIP } from 'node:net';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { formatHostPort } from './address.ts';
+import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
 import { errorName, peerOf } from './stream.ts';
 import type { Reject } from './transport.ts';
@@ -18,7 +19,13 @@ export interface AcceptorOptions {
   readonly backlog?: number;
   /** Names a new socket's ends; TCP addresses when left out. */
   readonly nameOf?: (socket: Socket) => Peer;
+  /** A PROXY protocol header comes first. */
+  readonly proxyProtocol: boolean;
+  readonly handshakeTimeoutMs: number;
+  /** Takes a socket on which nothing is left to wait for. */
   readonly onSocket: (socket: Socket, peer: Peer) => void;
+  /** The listener has a handshake of its own: it gets the sockets this way, and never through onSocket. */
+  readonly onHandshake?: (handshake: Handshake) => void;
 }
 
 /** Probes start after this silence: a dead peer without MQTT keep alive is found in minutes instead of never. */
@@ -31,6 +38,7 @@ const PORT_TRIES = 8;
 export class Acceptor {
   private readonly options: AcceptorOptions;
   private servers: Server[] = [];
+  private readonly handshakes = new Set<Handshake>();
   private open = 0;
   private readonly left = (): void => {
     this.open--;
@@ -91,6 +99,7 @@ export class Acceptor {
     this.servers = [];
     // Not waited for: the callback of close() comes when the last connection has ended, the port is free at once.
     for (const server of servers) server.close();
+    for (const handshake of [...this.handshakes]) handshake.abandon();
     await new Promise<void>((closed) => setImmediate(closed));
   }
 
@@ -136,7 +145,21 @@ export class Acceptor {
     }
     this.open++;
     socket.once('close', this.left);
-    onSocket(socket, peer);
+    if (this.options.onHandshake === undefined && !this.options.proxyProtocol) onSocket(socket, peer);
+    else this.shakeHands(socket, peer);
+  }
+
+  private shakeHands(socket: Socket, peer: Peer): void {
+    const { handshakeTimeoutMs, reject, proxyProtocol } = this.options;
+    const handshake = new Handshake(socket, peer, handshakeTimeoutMs, reject, this.handshakes);
+    if (proxyProtocol) handshake.readProxyHeader(() => this.handOn(handshake));
+    else this.handOn(handshake);
+  }
+
+  private handOn(handshake: Handshake): void {
+    const { onHandshake, onSocket } = this.options;
+    if (onHandshake !== undefined) onHandshake(handshake);
+    else if (handshake.finish()) onSocket(handshake.socket, handshake.peer);
   }
 }
 

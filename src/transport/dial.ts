@@ -4,7 +4,6 @@
 import type { Socket } from 'node:net';
 import { connect, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { formatHostPort } from './address.ts';
@@ -53,26 +52,81 @@ export function dialError(where: string, cause: unknown): GatewayError {
   return new GatewayError('TRANSPORT-DIAL', `${where}: ${text.includes(code) ? text : `${text} (${code})`}`, cause);
 }
 
-/** Connects once. Rejects with TRANSPORT-DIAL (unreachable, refused, timeout, aborted) or TRANSPORT-TLS (the peer was not trusted). */
+/** Connects once. Rejects with TRANSPORT-DIAL (unreachable, refused, timeout, given up) or TRANSPORT-TLS (files, the peer was not trusted). */
 export async function dial(target: DialTarget, options: DialOptions = {}): Promise<Connection> {
+  const where = printableTarget(target);
   switch (target.kind) {
-    case 'memory': {
-      if (options.network === undefined)
-        throw new GatewayError('TRANSPORT-DIAL', `${printableTarget(target)}: no memory network here`);
+    case 'memory':
+      if (options.network === undefined) throw new GatewayError('TRANSPORT-DIAL', `${where}: no memory network here`);
       return options.network.dial(target.name);
-    }
     case 'unix': {
-      const socket = await dialSocket(target, { path: target.path }, options);
+      const socket = await dialSocket({ path: target.path }, new Attempt(where, options));
       const local = printablePath(target.path);
       return new StreamConnection('unix', socket, { remote: `unix:${local}`, remoteAddress: '', local });
     }
     case 'tcp': {
-      const socket = await dialSocket(target, tcpPlace(target), options);
+      const socket = await dialSocket(tcpPlace(target), new Attempt(where, options));
       if (options.preface !== undefined) socket.write(options.preface);
       return new StreamConnection('tcp', socket, peerOf(socket));
     }
+    case 'tls': {
+      const { host, tls, alpn } = target;
+      const { secure } = await import('./tls.ts');
+      const attempt = new Attempt(where, options);
+      const socket = await dialSocket(tcpPlace(target), attempt);
+      const peer = peerOf(socket);
+      // Under TLS nobody else listens to it; what goes wrong shows on the TLS socket.
+      socket.on('error', ignore);
+      if (options.preface !== undefined) socket.write(options.preface);
+      const [secured, info] = await attempt.within(socket, secure(socket, tls, { host, alpn }));
+      return new StreamConnection('tls', secured, peer, info, socket);
+    }
     default:
-      throw new GatewayError('TRANSPORT-DIAL', `${printableTarget(target)}: ${target.kind} cannot be dialled`);
+      throw new GatewayError('TRANSPORT-DIAL', `${where}: ${target.kind} cannot be dialled`);
+  }
+}
+
+function ignore(): void {}
+
+/** One deadline, and one way to be given up, for all the steps of an attempt. */
+class Attempt {
+  readonly where: string;
+  readonly keepAliveDelayMs: number;
+  private readonly timeoutMs: number;
+  private readonly signal: AbortSignal | undefined;
+  private readonly startMs = systemClock.mono();
+
+  constructor(where: string, options: DialOptions) {
+    this.where = where;
+    this.timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    this.signal = options.signal;
+    this.keepAliveDelayMs = options.keepAliveDelayMs ?? KEEP_ALIVE_DELAY_MS;
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.startMs + this.timeoutMs - systemClock.mono());
+  }
+
+  /** What `step` gives; on expiry, abort or failure the socket is destroyed and the result is an error with a place. */
+  async within<T>(socket: Socket, step: Promise<T>): Promise<T> {
+    let stopped: string | null = null;
+    const stop = (why: string): void => {
+      stopped = why;
+      socket.destroy();
+    };
+    const onAbort = (): void => stop('given up');
+    const timer = systemClock.after(this.leftMs, () => stop(`no answer within ${this.timeoutMs} ms`));
+    this.signal?.addEventListener('abort', onAbort, { once: true });
+    if (this.signal?.aborted === true) onAbort();
+    try {
+      return await step;
+    } catch (error) {
+      socket.destroy();
+      throw stopped === null ? dialError(this.where, error) : dialError(this.where, new Error(stopped));
+    } finally {
+      timer.cancel();
+      this.signal?.removeEventListener('abort', onAbort);
+    }
   }
 }
 
@@ -94,38 +148,23 @@ function interfaceAddress(name: string, family: number): string {
 }
 
 /** Opens one socket and gives it back without any listener on it. */
-function dialSocket(target: DialTarget, place: Place, options: DialOptions): Promise<Socket> {
-  const where = printableTarget(target);
-  const { signal, timeoutMs = TIMEOUT_MS, keepAliveDelayMs = KEEP_ALIVE_DELAY_MS } = options;
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(new GatewayError('TRANSPORT-DIAL', `${where}: given up`));
-      return;
-    }
-    const socket = connect({
-      ...place,
-      allowHalfOpen: true,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveDelayMs,
-    });
-    let timer: Timer | null = null;
-    const finish = (error: Error | null): void => {
-      timer?.cancel();
-      signal?.removeEventListener('abort', onAbort);
-      socket.removeAllListeners('connect');
-      if (error === null) {
-        socket.removeListener('error', finish);
-        resolve(socket);
-        return;
-      }
-      socket.destroy();
-      reject(dialError(where, error));
-    };
-    const onAbort = (): void => finish(new Error('given up'));
-    timer = systemClock.after(timeoutMs, () => finish(new Error(`no answer within ${timeoutMs} ms`)));
-    signal?.addEventListener('abort', onAbort, { once: true });
-    socket.once('connect', () => finish(null));
-    socket.on('error', finish);
+function dialSocket(place: Place, attempt: Attempt): Promise<Socket> {
+  const socket = connect({
+    ...place,
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: attempt.keepAliveDelayMs,
   });
+  const opened = new Promise<Socket>((resolve, reject) => {
+    const onClose = (): void => reject(new Error('closed'));
+    socket.on('error', reject);
+    socket.once('close', onClose);
+    socket.once('connect', () => {
+      socket.removeListener('error', reject);
+      socket.removeListener('close', onClose);
+      resolve(socket);
+    });
+  });
+  return attempt.within(socket, opened);
 }

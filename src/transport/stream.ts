@@ -135,9 +135,11 @@ export class StreamConnection implements Connection {
     this.by ??= 'us';
     this.state = 'ending';
     // The system refuses to reset a socket that is shutting down, and Node would then never close it.
-    if (reset && this.kind !== 'unix' && !this.carrier.destroyed && !this.carrier.writableEnded)
-      this.carrier.resetAndDestroy();
-    this.socket.destroy();
+    const can = reset && this.kind !== 'unix' && !this.carrier.destroyed && !this.socket.writableEnded;
+    if (this.reader !== null) this.socket.removeListener('data', this.reader);
+    // Under TLS the reset of the carrier closes both; closing both here would close one handle twice.
+    if (can) this.carrier.resetAndDestroy();
+    else this.socket.destroy();
   }
 
   private linger(graceMs: number): void {

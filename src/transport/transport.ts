@@ -122,6 +122,7 @@ export type DialTarget =
       readonly host: string;
       readonly port: number;
       readonly tls: TlsClientOptions;
+      readonly alpn?: readonly string[];
       readonly interface?: string;
     }
   | { readonly kind: 'ws' | 'wss'; readonly url: string; readonly subprotocol: string; readonly tls?: TlsClientOptions }

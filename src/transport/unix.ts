@@ -92,7 +92,7 @@ class UnixListener implements Listener {
     if (short > LONGEST_PATH) throw new Error('the path is longer than the system allows');
     const gid = this.options.group === null ? null : groupId(this.options.group);
     const stale = await staleSocket(path);
-    const hidden = mkdtempSync(join(folder, '.'));
+    const hidden = mkdtempSync(`${folder}/.`);
     try {
       const made = join(hidden, 's');
       await this.acceptor.bind({ path: made });

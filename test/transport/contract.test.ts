@@ -2,15 +2,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, describe } from 'vitest';
 import { listenMemory, MemoryNetwork, memoryPair } from '../../src/transport/memory.ts';
 import { listenTcp } from '../../src/transport/tcp.ts';
+import { listenTls } from '../../src/transport/tls.ts';
 import { listenUnix } from '../../src/transport/unix.ts';
 import { describeTransport } from '../contract/transport.ts';
 import { carrierOf } from '../harness/carrier.ts';
+import { Authority, clientTls, hasOpenssl, serverTls } from '../harness/certificates.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const authority = hasOpenssl() ? new Authority() : null;
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+  authority?.remove();
+});
 
 describeTransport(
   'tcp',
@@ -64,3 +70,16 @@ describeTransport(
     stop: async () => {},
   },
 );
+
+if (authority === null) describe.skip('tls connection (needs the openssl program)', () => {});
+else {
+  const pair = authority.issue({ name: 'localhost', alt: ['DNS:localhost', 'IP:127.0.0.1'] });
+  describeTransport(
+    'tls',
+    { kind: 'tls', halfClose: true, reset: true },
+    carrierOf(
+      (options) => listenTls({ ...options, host: '127.0.0.1', port: 0, tls: serverTls(pair) }),
+      ({ port }) => ({ kind: 'tls', host: '127.0.0.1', port, tls: clientTls(authority.ca) }),
+    ),
+  );
+}

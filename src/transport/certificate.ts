@@ -1,0 +1,139 @@
+// Keys and certificates as files: read, checked and turned into TLS contexts; what a peer's certificate says.
+// Called by tls.ts and by the client side in dial.ts. Nothing fails open: a file that holds no certificate, no key or no list is an error,
+// because an empty text would quietly mean "none" or "the system's authorities" to TLS.
+// Source: RFC 2253 (subject), RFC 7468 (PEM), Node's tls.createSecureContext.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
+import { createSecureContext } from 'node:tls';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { PeerCertificate, TlsClientOptions, TlsInfo, TlsServerOptions } from './transport.ts';
+
+const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
+const CERTIFICATE_END = '-----END CERTIFICATE-----';
+const LIST = '-----BEGIN X509 CRL-----';
+
+function failure(file: string, what: string, cause?: unknown): GatewayError {
+  return new GatewayError('TRANSPORT-TLS', `${file}: ${what}`, cause);
+}
+
+function readText(file: string, wanted: string, what: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'latin1');
+  } catch (error) {
+    throw failure(file, errorText(error), error);
+  }
+  if (!text.includes(wanted)) throw failure(file, `holds no ${what}`);
+  return text;
+}
+
+/** The certificates of a PEM file, each of them readable. */
+function readCertificates(file: string): string {
+  const text = readText(file, CERTIFICATE, 'certificate');
+  for (let at = text.indexOf(CERTIFICATE); at >= 0; at = text.indexOf(CERTIFICATE, at + 1)) {
+    const end = text.indexOf(CERTIFICATE_END, at);
+    if (end < 0) throw failure(file, 'a certificate is cut off');
+    try {
+      new X509Certificate(text.slice(at, end + CERTIFICATE_END.length));
+    } catch (error) {
+      throw failure(file, `a certificate cannot be read: ${errorText(error)}`, error);
+    }
+  }
+  return text;
+}
+
+function readKey(file: string, passphrase: string | null): string {
+  const text = readText(file, 'PRIVATE KEY-----', 'private key');
+  try {
+    createPrivateKey(passphrase === null ? { key: text } : { key: text, passphrase });
+  } catch (error) {
+    throw failure(file, `the private key cannot be read: ${errorText(error)}`, error);
+  }
+  return text;
+}
+
+/** What a server's context is made of, read and found usable together. Throws TRANSPORT-TLS with the file at fault. */
+export function serverMaterial(options: TlsServerOptions): SecureContextOptions {
+  const { cacertfile, crlfile, keyPassword } = options;
+  const verify = verifiesPeers(options);
+  if (verify && cacertfile === null)
+    throw failure(options.certfile, 'client certificates are to be verified, but no cacertfile says by whom');
+  const cert = readCertificates(options.certfile);
+  const key = readKey(options.keyfile, keyPassword);
+  const ca = cacertfile === null ? undefined : readCertificates(cacertfile);
+  const crl = crlfile === null ? undefined : readText(crlfile, LIST, 'certificate revocation list');
+  const material: SecureContextOptions = {
+    cert,
+    key,
+    ca,
+    crl,
+    passphrase: keyPassword ?? undefined,
+    minVersion: 'TLSv1.2',
+  };
+  try {
+    createSecureContext(material);
+  } catch (error) {
+    throw failure(options.certfile, `${errorText(error)} (with ${options.keyfile})`, error);
+  }
+  return material;
+}
+
+/** A certificate that must be there must also be good. */
+export function verifiesPeers(options: TlsServerOptions): boolean {
+  return options.verifyPeer || options.failIfNoPeerCert;
+}
+
+/** A client's context; without a CA file the authorities are those of the system's Node. Throws TRANSPORT-TLS. */
+export function clientContext(options: TlsClientOptions): SecureContext {
+  const ca = options.ca === null ? undefined : readCertificates(options.ca);
+  if ((options.cert === null) !== (options.key === null))
+    throw failure(options.cert ?? options.key ?? '', 'a client certificate needs both cert and key');
+  const cert = options.cert === null ? undefined : readCertificates(options.cert);
+  const key = options.key === null ? undefined : readKey(options.key, options.keyPassword);
+  try {
+    return createSecureContext({ cert, key, ca, passphrase: options.keyPassword ?? undefined, minVersion: 'TLSv1.2' });
+  } catch (error) {
+    throw failure(options.cert ?? options.ca ?? '', errorText(error), error);
+  }
+}
+
+/** What a finished handshake has shown. `verified` says whether the peer's certificate counts. */
+export function tlsInfo(socket: TLSSocket, serverName: string | null, verified: boolean): TlsInfo {
+  const certificate = verified ? socket.getPeerX509Certificate() : undefined;
+  return {
+    version: socket.getProtocol() ?? '',
+    cipher: socket.getCipher().name,
+    serverName,
+    peer: certificate === undefined ? null : peerCertificate(certificate),
+  };
+}
+
+function peerCertificate(certificate: X509Certificate): PeerCertificate {
+  return {
+    commonName: commonName(certificate),
+    subject: subjectOf(certificate),
+    fingerprint: certificate.fingerprint256.replaceAll(':', '').toLowerCase(),
+    pem: certificate.toString(),
+  };
+}
+
+/** OpenSSL escapes the values by RFC 2253 already and gives a line an RDN, least specific first. */
+function subjectOf(certificate: X509Certificate): string {
+  // Absent for an empty subject, whatever the types say.
+  const subject: string | undefined = certificate.subject;
+  return (subject ?? '').split('\n').filter(notEmpty).reverse().join(',');
+}
+
+function notEmpty(text: string): boolean {
+  return text !== '';
+}
+
+/** The first common name; null for none, an empty one, and one with a NUL inside, which is made to be read in two ways. */
+function commonName(certificate: X509Certificate): string | null {
+  const subject: unknown = certificate.toLegacyObject().subject;
+  if (typeof subject !== 'object' || subject === null) return null;
+  const names: unknown = Object.hasOwn(subject, 'CN') ? (subject as Record<string, unknown>).CN : undefined;
+  const name: unknown = Array.isArray(names) ? names[0] : names;
+  return typeof name === 'string' && name !== '' && !name.includes('\0') ? name : null;
+}
