@@ -37,6 +37,12 @@ export const MESSAGES = {
   'WEB-LOGIN': 'logged in at the console',
   'WEB-FAILED': 'HTTP request failed inside the gateway',
   'WEB-SLOW': 'event stream dropped, its reader is too slow',
+  'NNG-RULES': 'rules of an NNG bridge',
+  'NNG-STATE': 'NNG bridge changed its state',
+  'NNG-PEER': 'SP peer came or went',
+  'NNG-REFUSED': 'SP peer closed for what it sent',
+  'NNG-UNMATCHED': 'SP message fits no rule',
+  'NNG-DROPPED': 'NNG bridge drops messages',
 } as const satisfies Record<string, string>;
 
 export type MsgId = keyof typeof MESSAGES;

@@ -1,0 +1,103 @@
+// The metrics of NNG bridges, declared once, and the counters of one rule.
+// Called by the workers. Names, texts and types are what /metrics, REST and the console show.
+import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
+import type { BridgeType, RuleView } from './bridge.ts';
+
+export const BRIDGE_METRICS = {
+  matched: {
+    name: 'tidegate_bridge_matched_total',
+    text: 'Messages that a rule took',
+    type: 'counter',
+    unit: 'messages',
+  },
+  forwarded: {
+    name: 'tidegate_bridge_forwarded_total',
+    text: 'Messages that a rule passed on to the other side',
+    type: 'counter',
+    unit: 'messages',
+  },
+  bytes: {
+    name: 'tidegate_bridge_forwarded_bytes_total',
+    text: 'Payload bytes that a rule passed on',
+    type: 'counter',
+    unit: 'bytes',
+  },
+  dropped: {
+    name: 'tidegate_bridge_dropped_total',
+    text: 'Messages that a rule took and did not pass on, by reason',
+    type: 'counter',
+    unit: 'messages',
+  },
+  unmatched: {
+    name: 'tidegate_bridge_unmatched_total',
+    text: 'SP messages that no rule took',
+    type: 'counter',
+    unit: 'messages',
+  },
+  refused: {
+    name: 'tidegate_bridge_peers_refused_total',
+    text: 'SP peers closed for what they sent, by reason',
+    type: 'counter',
+    unit: 'connections',
+  },
+  queueDropped: {
+    name: 'tidegate_bridge_queue_dropped_total',
+    text: 'Messages dropped from the queues of slow SP peers',
+    type: 'counter',
+    unit: 'messages',
+  },
+  peers: { name: 'tidegate_bridge_peers', text: 'SP peers connected', type: 'gauge', unit: 'connections' },
+  queued: {
+    name: 'tidegate_bridge_queued_bytes',
+    text: 'Bytes that wait for SP peers and in the outbox',
+    type: 'gauge',
+    unit: 'bytes',
+  },
+} as const satisfies Record<string, MetricSpec>;
+
+/** Why a rule did not pass a message on. */
+export type DropReason =
+  | 'loop'
+  | 'rate'
+  | 'no-peer'
+  | 'overflow'
+  | 'stopped'
+  | 'denied'
+  | 'invalid-topic'
+  | 'refused'
+  | 'empty-payload'
+  | 'payload-form';
+
+/** Counters of one rule; a rule at the same place of the same bridge goes on counting. */
+export class RuleCounters {
+  readonly matched: Cell;
+  readonly forwarded: Cell;
+  readonly bytes: Cell;
+  private readonly metrics: Metrics;
+  private readonly labels: { readonly bridge: string; readonly type: BridgeType; readonly rule: string };
+  private readonly drops = new Map<DropReason, Cell>();
+
+  /** @param rule index in the configuration, or a word for what is no rule */
+  constructor(metrics: Metrics, bridge: string, type: BridgeType, rule: string) {
+    this.metrics = metrics;
+    this.labels = { bridge, type, rule };
+    this.matched = metrics.cell(BRIDGE_METRICS.matched, this.labels);
+    this.forwarded = metrics.cell(BRIDGE_METRICS.forwarded, this.labels);
+    this.bytes = metrics.cell(BRIDGE_METRICS.bytes, this.labels);
+  }
+
+  drop(reason: DropReason): void {
+    let cell = this.drops.get(reason);
+    if (cell === undefined) {
+      cell = this.metrics.cell(BRIDGE_METRICS.dropped, { ...this.labels, reason });
+      this.drops.set(reason, cell);
+    }
+    cell.value++;
+  }
+
+  view(index: number): RuleView {
+    const dropped: Record<string, number> = {};
+    for (const [reason, cell] of this.drops) dropped[reason] = cell.value;
+    return { index, matched: this.matched.value, forwarded: this.forwarded.value, bytes: this.bytes.value, dropped };
+  }
+}
