@@ -1,0 +1,324 @@
+// `tidegate ctl`: looks at a running gateway and changes it, over its REST API. Called by cli.ts.
+// Tables for people, --json for scripts. Exit codes: 0 done, 1 refused or nobody answers, 64 wrong words, 78 wrong configuration.
+import { readFile } from 'node:fs/promises';
+import { text as readText } from 'node:stream/consumers';
+import type { Command, OptionValues } from 'commander';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Context, Io } from './cli.ts';
+import { CtlClient, type CtlOptions, type Env, type Reply } from './ctlclient.ts';
+import { type Column, column, facts, type Row, sizeText, table } from './ctltable.ts';
+import { top } from './ctltop.ts';
+
+/** Rows asked for at once; lists longer than that are fetched page by page. */
+const PAGE_ROWS = 1000;
+
+/** What every subcommand works with. */
+interface Work {
+  readonly client: CtlClient;
+  readonly io: Io;
+  readonly json: boolean;
+}
+
+function rowsOf(data: unknown): Row[] {
+  return Array.isArray(data) ? data.filter((row) => typeof row === 'object' && row !== null) : [];
+}
+
+function rowOf(data: unknown): Row {
+  return typeof data === 'object' && data !== null && !Array.isArray(data) ? { ...data } : {};
+}
+
+function say({ io, json }: Work, data: unknown, text: string): void {
+  io.stdout.write(json ? `${JSON.stringify(data)}\n` : text);
+}
+
+function show(work: Work, rows: readonly Row[], columns: readonly Column[]): void {
+  say(work, rows, table(columns, rows));
+}
+
+function query(values: Readonly<Record<string, string | undefined>>): string {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) found.set(name, value);
+  const text = found.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** All pages of a list, up to `limit` rows. */
+async function pages(
+  work: Work,
+  path: string,
+  values: Record<string, string | undefined>,
+  limit: number,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let page = 1; rows.length < limit; page++) {
+    const asked = query({ ...values, page: String(page), limit: String(PAGE_ROWS) });
+    const reply = await work.client.call('GET', path + asked);
+    rows.push(...rowsOf(reply.data));
+    if (reply.meta.hasnext !== true) break;
+  }
+  return rows.slice(0, limit);
+}
+
+async function status(work: Work): Promise<void> {
+  const node = rowsOf((await work.client.call('GET', '/nodes')).data)[0] ?? {};
+  const nng = rowsOf((await work.client.call('GET', '/nng/bridges')).data);
+  const broken = nng.filter(({ state }) => state === 'error' || state === 'retrying').map(({ name }) => name);
+  const text = facts([
+    ['gateway', work.client.address],
+    ['status', node.ready === false ? 'not ready' : node.node_status],
+    ['version', node.version],
+    ['uptime', node.uptime],
+    ['connections', node.connections],
+    ['memory', sizeText(node.memory)],
+    ['processor', `${(Number(node.cpu ?? 0) * 100).toFixed(1)} %`],
+    ['NNG bridges', `${nng.length}, with errors: ${broken.length === 0 ? 'none' : broken.join(' ')}`],
+  ]);
+  say(work, { ...node, nng_bridges: nng.length, nng_bridges_with_errors: broken }, text);
+}
+
+const CLIENT_COLUMNS: readonly Column[] = [
+  column('CLIENT', 'client_id'),
+  column('USER', 'username'),
+  column('STATE', 'conn_state'),
+  column('ADDRESS', 'remote'),
+  column('LISTENER', 'listener'),
+  column('VERSION', 'proto_ver', true),
+  column('SUBS', 'subscriptions', true),
+  column('INFLIGHT', 'inflight', true),
+  column('QUEUED', 'queued', true),
+  column('IN', 'recv_msg', true),
+  column('OUT', 'send_msg', true),
+  column('DROPPED', 'dropped', true),
+];
+
+interface ListOptions {
+  readonly search?: string;
+  readonly state?: string;
+  readonly limit: number;
+}
+
+async function clients(work: Work, options: ListOptions): Promise<void> {
+  const values = { search: options.search, conn_state: options.state };
+  show(work, await pages(work, '/clients', values, options.limit), CLIENT_COLUMNS);
+}
+
+async function kick(work: Work, clientId: string, session: boolean): Promise<void> {
+  await work.client.call('DELETE', `/clients/${encodeURIComponent(clientId)}${session ? '?session=1' : ''}`);
+  say(work, { client_id: clientId, kicked: true }, 'disconnected\n');
+}
+
+const BRIDGE_COLUMNS: readonly Column[] = [
+  column('NAME', 'name'),
+  column('KIND', 'kind'),
+  column('STATE', 'state'),
+  { title: 'ADDRESS', value: (row) => row.pub_url ?? row.sub_url ?? rowOf(row.connector).server },
+  column('ERROR', 'last_error'),
+];
+
+async function bridges(work: Work): Promise<void> {
+  const nng = rowsOf((await work.client.call('GET', '/nng/bridges')).data);
+  const mqtt = rowsOf(rowOf(rowOf((await work.client.call('GET', '/bridges')).data).bridge).nodes);
+  const rows = [
+    ...nng.map((row): Row => ({ ...row, kind: `nng ${String(row.type)}` })),
+    ...mqtt.map((row): Row => ({ ...row, kind: 'mqtt' })),
+  ];
+  show(work, rows, BRIDGE_COLUMNS);
+}
+
+/** The document of a file, or of standard input for "-". */
+async function documentOf(file: string, io: Io): Promise<unknown> {
+  let text: string;
+  try {
+    text = file === '-' ? await readText(io.stdin) : await readFile(file, 'utf8');
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `${file}: ${errorText(error)}`, error);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `${file} is not JSON: ${errorText(error)}`, error);
+  }
+}
+
+interface BridgeOptions {
+  readonly type?: string;
+}
+
+function nngPath(name: string, { type }: BridgeOptions, verb = ''): string {
+  return `/nng/bridges/${encodeURIComponent(name)}${verb}${query({ type })}`;
+}
+
+/** Enables or disables an NNG bridge, or, where there is none of that name, one to a remote broker. */
+async function turn(work: Work, name: string, on: boolean, options: BridgeOptions): Promise<void> {
+  const reply = await work.client.ask('POST', nngPath(name, options, on ? '/enable' : '/disable'));
+  if (reply.status === 404 && options.type === undefined) {
+    await work.client.call('POST', `/bridges/switch/${encodeURIComponent(name)}`, { data: { bridge_switch: on } });
+  } else throwIfFailed(reply);
+  say(work, { name, enable: on }, on ? 'enabled\n' : 'disabled\n');
+}
+
+function throwIfFailed(reply: Reply): void {
+  if (reply.status >= 400 || reply.code !== 0) throw new GatewayError('CLI-FAILED', reply.message);
+}
+
+const RETAINED_COLUMNS: readonly Column[] = [
+  column('TOPIC', 'topic'),
+  column('QOS', 'qos', true),
+  column('BYTES', 'bytes', true),
+  { title: 'PAYLOAD', value: (row) => row.payload ?? row.payload_base64 ?? (row.cut === true ? '...' : '') },
+];
+
+interface RetainedOptions {
+  readonly filter?: string;
+  readonly search?: string;
+  readonly clear?: string;
+  readonly limit: number;
+}
+
+async function retained(work: Work, options: RetainedOptions): Promise<void> {
+  if (options.clear !== undefined) {
+    await work.client.call('DELETE', `/retained/${encodeURIComponent(options.clear)}`);
+    say(work, { topic: options.clear, cleared: true }, 'cleared\n');
+    return;
+  }
+  const { filter, search, limit } = options;
+  show(work, await pages(work, '/retained', { filter, search }, limit), RETAINED_COLUMNS);
+}
+
+interface ExplainOptions {
+  readonly clientid: string;
+  readonly topic: string;
+  readonly action: string;
+  readonly username?: string;
+  readonly address?: string;
+  readonly listener?: string;
+}
+
+/** Exit code 1 when it is not allowed, so that scripts can ask. */
+async function explain(work: Work, options: ExplainOptions, context: Context): Promise<void> {
+  const { data } = await work.client.call('GET', `/access/explain${query({ ...options })}`);
+  const { allowed, rule } = rowOf(data);
+  say(work, data, facts([[allowed === true ? 'allowed' : 'denied', rule]]));
+  if (allowed !== true) context.exit(1);
+}
+
+/** A whole number above 0, for --limit and --count. */
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new GatewayError('CLI-USAGE', `wants a number, not "${text}"`);
+  return Number(text);
+}
+
+function collect(value: string, list: string[]): string[] {
+  return [...list, value];
+}
+
+/** Adds a subcommand whose action gets a client that is ready. */
+type Adder = <Options extends OptionValues>(
+  parent: Command,
+  words: string,
+  text: string,
+  run: (work: Work, options: Options, args: readonly string[]) => Promise<void>,
+) => Command;
+
+function adder(ctl: Command, context: Context, env: Env): Adder {
+  return (parent, words, text, run) => {
+    const command = parent.command(words).description(text);
+    return command.action(async (...all: unknown[]) => {
+      const args = all.slice(0, command.registeredArguments.length).map(String);
+      const options = ctl.opts<CtlOptions>();
+      const client = await CtlClient.open(options, env);
+      await run({ client, io: context.io, json: options.json === true }, command.opts(), args);
+    });
+  };
+}
+
+function addBridgeCommands(ctl: Command, add: Adder): void {
+  const bridge = ctl.command('bridge').description('change bridges at run time');
+  const which = (command: Command): Command => command.option('--type <type>', 'pub or sub, where both have the name');
+  add(
+    bridge,
+    'add <file>',
+    'create an NNG bridge from a JSON document; - reads standard input',
+    async (work, _o, [file]) => {
+      const { data } = await work.client.call('POST', '/nng/bridges', await documentOf(file, work.io));
+      say(work, data, 'created\n');
+    },
+  );
+  which(
+    add<BridgeOptions>(bridge, 'show <name>', 'one NNG bridge in full, as JSON', async (work, options, [name]) => {
+      const { data } = await work.client.call('GET', nngPath(name, options));
+      say(work, data, `${JSON.stringify(data, null, 2)}\n`);
+    }),
+  );
+  which(
+    add<BridgeOptions>(bridge, 'remove <name>', 'stop and remove an NNG bridge', async (work, options, [name]) => {
+      await work.client.call('DELETE', nngPath(name, options));
+      say(work, { name, removed: true }, 'removed\n');
+    }),
+  );
+  which(add<BridgeOptions>(bridge, 'enable <name>', 'start a bridge', (work, o, [name]) => turn(work, name, true, o)));
+  which(add<BridgeOptions>(bridge, 'disable <name>', 'stop a bridge', (work, o, [name]) => turn(work, name, false, o)));
+}
+
+function addLists(ctl: Command, add: Adder): void {
+  add(ctl, 'status', 'is it running, and how', status);
+  add<ListOptions>(ctl, 'clients', 'clients and sessions', clients)
+    .option('--search <text>', 'part of the client id, user or address')
+    .option('--state <state>', 'connected or disconnected')
+    .option('--limit <rows>', 'rows at most', wholeNumber, 100_000);
+  add<{ session?: boolean }>(ctl, 'kick <clientid>', 'end the connection of a client', (work, options, [id]) =>
+    kick(work, id, options.session === true),
+  ).option('--session', 'end its session too');
+  add(ctl, 'bridges', 'bridges and their state', bridges);
+  add<RetainedOptions>(ctl, 'retained', 'retained messages', retained)
+    .option('--filter <filter>', 'topic filter')
+    .option('--search <text>', 'part of the topic')
+    .option('--clear <topic>', 'clear this one instead')
+    .option('--limit <rows>', 'rows at most', wholeNumber, 100_000);
+}
+
+/** Adds `ctl` and its subcommands to the program. */
+export function registerCtl(
+  program: Command,
+  context: Context,
+  env: Env = process.env,
+  tty = process.stdout.isTTY,
+): void {
+  const ctl = program
+    .command('ctl')
+    .description('look at a running gateway and change it, over its REST API')
+    .option('-c, --config <file>', 'take address and credentials from http_server of this configuration')
+    .option('--set <key=value>', 'set one key of it, literally; may be repeated', collect, [])
+    .option('--url <url>', 'address of the REST API (TIDEGATE_URL)')
+    .option('--user <name>', 'user name (TIDEGATE_USER)')
+    .option('--password <password>', 'password; other users of this machine can see it, better --password-file')
+    .option('--password-file <file>', 'file with the password (TIDEGATE_PASSWORD_FILE, TIDEGATE_PASSWORD)')
+    .option('--token <token>', 'bearer token instead of user and password (TIDEGATE_TOKEN)')
+    .option('--cafile <file>', 'certificate authority of the gateway, for https')
+    .option('--json', 'print JSON')
+    // The options of ctl may stand behind the subcommand too.
+    .enablePositionalOptions(false);
+  const add = adder(ctl, context, env);
+  addLists(ctl, add);
+  addBridgeCommands(ctl, add);
+  add(ctl, 'reload', 'read the configuration file again', async (work) => {
+    const { data } = await work.client.call('POST', '/reload');
+    say(work, data, 'reloaded\n');
+  });
+  add<ExplainOptions>(ctl, 'explain', 'which rule allows or denies; exit 1 when denied', (work, options) =>
+    explain(work, options, context),
+  )
+    .requiredOption('--clientid <id>', 'the client')
+    .requiredOption('--topic <topic>', 'topic, or topic filter for subscribe')
+    .option('--action <action>', 'publish, subscribe or deliver', 'publish')
+    .option('--username <name>', 'its user name, where it is not connected')
+    .option('--address <address>', 'its address')
+    .option('--listener <name>', 'the listener it comes through');
+  add(ctl, 'store', 'the store: size and state', async (work) => {
+    const { data } = await work.client.call('GET', '/store');
+    say(work, data, facts(Object.entries(rowOf(data))));
+  });
+  add<{ count: number }>(ctl, 'top', 'counters, live', async (work, { count }) => {
+    await top(work.client, { json: work.json, tty: tty === true, count }, work.io);
+  }).option('--count <n>', 'end after so many samples', wholeNumber, 0);
+}
