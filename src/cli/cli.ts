@@ -42,6 +42,11 @@ const COMMANDS: readonly CommandRow[] = [
     summary: 'edit a password file',
     load: async () => (await import('./passwd.ts')).registerPasswd,
   },
+  {
+    name: 'bench',
+    summary: 'measure a broker or a bridge',
+    load: async () => (await import('./bench.ts')).registerBench,
+  },
 ];
 
 function commandNamed(argv: readonly string[]): CommandRow | undefined {
