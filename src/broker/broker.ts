@@ -14,8 +14,6 @@ export interface ListenerContext {
   readonly connectTimeoutMs: number;
   /** Asked at CONNECT, so that a reload holds for the next client. */
   access(): Access;
-  /** Identity of the peer's certificate becomes the username. */
-  readonly identityAsUsername: boolean;
 }
 
 /** A subscriber inside the process: called for each matching publication, in the order accepted. Must not throw and must copy what it keeps. */

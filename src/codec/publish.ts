@@ -112,7 +112,13 @@ function skipProperties(buffer: Uint8Array, at: number, end: number): number {
  * Decodes the whole PUBLISH into `publication` (which becomes a view of `buffer`), for readers that handle few of them.
  * Topic aliases and topic rules are the caller's. Throws ProtocolError when it is malformed.
  */
-export function decodePublish(buffer: Buffer, frame: Frame, version: Version, scan: PublishScan, publication: Publication): void {
+export function decodePublish(
+  buffer: Buffer,
+  frame: Frame,
+  version: Version,
+  scan: PublishScan,
+  publication: Publication,
+): void {
   scanPublish(buffer, frame, version, scan);
   publication.reset();
   publication.topic = readText(buffer, scan.topicStart, scan.topicEnd);
@@ -129,12 +135,24 @@ export function decodePublish(buffer: Buffer, frame: Frame, version: Version, sc
 }
 
 /** Bytes of a whole PUBLISH packet. `topicBytes` is the length of the topic in UTF-8, `propertyBytes` what encodedPropertiesBytes says. */
-export function publishBytes(version: Version, qos: Qos, topicBytes: number, propertyBytes: number, payloadBytes: number): number {
+export function publishBytes(
+  version: Version,
+  qos: Qos,
+  topicBytes: number,
+  propertyBytes: number,
+  payloadBytes: number,
+): number {
   const remaining = remainingBytes(version, qos, topicBytes, propertyBytes, payloadBytes);
   return 1 + varintBytes(remaining) + remaining;
 }
 
-function remainingBytes(version: Version, qos: Qos, topicBytes: number, propertyBytes: number, payloadBytes: number): number {
+function remainingBytes(
+  version: Version,
+  qos: Qos,
+  topicBytes: number,
+  propertyBytes: number,
+  payloadBytes: number,
+): number {
   const properties = version === 5 ? varintBytes(propertyBytes) + propertyBytes : 0;
   return 2 + topicBytes + (qos > 0 ? 2 : 0) + properties + payloadBytes;
 }
@@ -160,7 +178,11 @@ export interface PublishParts {
 export function writePublish(target: Buffer, at: number, parts: PublishParts): number {
   const payloadBytes = parts.payloadEnd - parts.payloadStart;
   target[at++] = (PUBLISH << 4) | (parts.dup ? 8 : 0) | (parts.qos << 1) | (parts.retain ? 1 : 0);
-  at = writeVarint(target, at, remainingBytes(parts.version, parts.qos, parts.topicBytes, parts.propertyBytes, payloadBytes));
+  at = writeVarint(
+    target,
+    at,
+    remainingBytes(parts.version, parts.qos, parts.topicBytes, parts.propertyBytes, payloadBytes),
+  );
   target[at++] = parts.topicBytes >> 8;
   target[at++] = parts.topicBytes & 255;
   if (parts.topicBytes > 0) at += target.write(parts.topic, at, parts.topicBytes, 'utf8');
@@ -179,12 +201,22 @@ export function writePublish(target: Buffer, at: number, parts: PublishParts): n
 /** A whole PUBLISH in a buffer of its own, for cold paths. */
 export function encodePublish(
   version: Version,
-  publish: { topic: string; payload: Uint8Array; qos: Qos; retain: boolean; dup: boolean; packetId: number; properties: Properties | null },
+  publish: {
+    topic: string;
+    payload: Uint8Array;
+    qos: Qos;
+    retain: boolean;
+    dup: boolean;
+    packetId: number;
+    properties: Properties | null;
+  },
 ): Buffer {
   const topicBytes = Buffer.byteLength(publish.topic);
   const properties = version === 5 ? publish.properties : null;
   const propertyBytes = properties === null ? 0 : encodedPropertiesBytes(properties, PUBLISH);
-  const packet = Buffer.allocUnsafe(publishBytes(version, publish.qos, topicBytes, propertyBytes, publish.payload.length));
+  const packet = Buffer.allocUnsafe(
+    publishBytes(version, publish.qos, topicBytes, propertyBytes, publish.payload.length),
+  );
   writePublish(packet, 0, {
     version,
     qos: publish.qos,

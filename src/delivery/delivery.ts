@@ -2,8 +2,11 @@
 // (one per session) is the receiver that speaks MQTT. Nothing here knows subscriptions, sockets or files.
 // Contract: deliver() and deliverRun() return at once and never throw; what a receiver does not take it counts. Bytes of a publication
 // are valid only during the call. Order: what is delivered first leaves first, per topic and QoS [MQTT-4.6.0-6].
+import type { Clock } from '../base/clock.ts';
+import type { Writer } from '../base/writer.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
-import type { Qos } from '../mqtt/packet.ts';
+import type { Qos, Version } from '../mqtt/packet.ts';
+import type { Journal, StoredMessage } from '../store/store.ts';
 
 /** All subscriptions of one receiver that match one topic, merged: one copy at the highest QoS [MQTT-3.3.5-1]. */
 export interface Target {
@@ -37,7 +40,14 @@ export interface Receiver {
    * Takes `count` whole QoS 0 PUBLISH packets of one topic at once: publication.buffer[start, end), all of publication.wireVersion, without
    * RETAIN and without properties. `longest` is the size of the largest of them.
    */
-  deliverRun(publication: Publication, target: Target, start: number, end: number, count: number, longest: number): void;
+  deliverRun(
+    publication: Publication,
+    target: Target,
+    start: number,
+    end: number,
+    count: number,
+    longest: number,
+  ): void;
 }
 
 /** Counters of the whole outbound half, changed in place; declared as metrics by broker/. */
@@ -87,3 +97,70 @@ export interface OutboxLimits {
   /** Topic aliases assigned towards a client that offers them (max_topic_alias). */
   readonly topicAliases: number;
 }
+
+/** The client at the other end, while there is one. */
+export interface Peer {
+  readonly writer: Writer;
+  readonly version: Version;
+  /** Receive Maximum of the client, 65,535 when it sent none. */
+  readonly receiveMaximum: number;
+  /** Maximum Packet Size of the client in bytes, Infinity when it sent none. */
+  readonly maximumPacketSize: number;
+  /** Topic Alias Maximum of the client. */
+  readonly topicAliasMaximum: number;
+}
+
+/** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */
+export interface Backlog {
+  /** The next message, or null when there are no more. */
+  next(): Message | null;
+  readonly target: Target;
+}
+
+export interface OutboxOptions {
+  readonly clientId: string;
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly limits: OutboxLimits;
+  readonly stats: DeliveryStats;
+  /** Read right of the session's present user for a topic; asked again for what waited [casebook: rights at delivery]. */
+  readonly mayReceive: (topic: string) => boolean;
+  /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
+  readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
+}
+
+/** The receiver of one session (outbox.ts), as session/ uses it. */
+export interface SessionOutbox extends Receiver {
+  /** Messages sent and dropped for this session. */
+  readonly sent: number;
+  readonly dropped: number;
+  readonly inflightCount: number;
+  readonly queuedCount: number;
+  readonly queuedBytes: number;
+  /** True when the session outlives its connection: what is not acknowledged is kept. */
+  resumable: boolean;
+  /** True when the journal is told. */
+  durable: boolean;
+  limits: OutboxLimits;
+  /** PUBACK; false when the identifier waits for none. */
+  acknowledge(packetId: number): boolean;
+  /** PUBREC. */
+  received(packetId: number, reasonCode: number): void;
+  /** PUBCOMP; false when the identifier waits for none. */
+  complete(packetId: number): boolean;
+  /** A client has connected: what was not acknowledged is sent again, then what waited. */
+  attach(peer: Peer): void;
+  /** The client has gone. */
+  detach(): void;
+  /** The session has ended. */
+  end(): void;
+  /** Takes over the messages of a session found in the store. */
+  restore(messages: readonly StoredMessage[]): void;
+  /** What the session holds, for a journal that has to write it anew. */
+  stored(): Iterable<StoredMessage>;
+  /** Sends what waits while there is room. */
+  pump(): void;
+  deliverBacklog(backlog: Backlog): void;
+}
+
+export type MakeOutbox = (options: OutboxOptions, resumable: boolean) => SessionOutbox;

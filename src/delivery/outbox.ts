@@ -3,55 +3,23 @@
 // Must not know subscriptions or sockets. Sources: MQTT 5.0 sections 4.3 to 4.6 and 4.9, 3.1.1 sections 4.3 to 4.6.
 import type { Clock } from '../base/clock.ts';
 import { Fifo } from '../base/queue.ts';
-import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
-import { publishBytes, stepRun, writePublish, type PublishParts } from '../codec/publish.ts';
 import { encodedPropertiesBytes } from '../codec/property.ts';
+import { type PublishParts, publishBytes, writePublish } from '../codec/publish.ts';
 import { type Message, Publication } from '../mqtt/message.ts';
-import { PUBLISH, PUBREL, type Qos, type Version } from '../mqtt/packet.ts';
+import { PUBLISH, PUBREL, type Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { PACKET_IDENTIFIER_NOT_FOUND, QUOTA_EXCEEDED, SUCCESS } from '../mqtt/reason.ts';
 import type { Journal, StoredMessage } from '../store/store.ts';
 import { AliasTable } from './alias.ts';
-import type { DeliveryStats, OutboxLimits, Receiver, Target } from './delivery.ts';
+import type { Backlog, DeliveryStats, OutboxLimits, OutboxOptions, Peer, SessionOutbox, Target } from './delivery.ts';
 import type { Entry } from './entry.ts';
 import { FREE, Inflight, RELEASED, SENT_QOS1, SENT_QOS2 } from './inflight.ts';
-
-/** The client at the other end, while there is one. */
-export interface Peer {
-  readonly writer: Writer;
-  readonly version: Version;
-  /** Receive Maximum of the client, 65,535 when it sent none. */
-  readonly receiveMaximum: number;
-  /** Maximum Packet Size of the client in bytes, Infinity when it sent none. */
-  readonly maximumPacketSize: number;
-  /** Topic Alias Maximum of the client. */
-  readonly topicAliasMaximum: number;
-}
-
-/** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */
-export interface Backlog {
-  /** The next message, or null when there are no more. */
-  next(): Message | null;
-  readonly target: Target;
-}
 
 /** Backlog messages sent in a row before others get their turn. */
 const SLICE = 256;
 
-export interface OutboxOptions {
-  readonly clientId: string;
-  readonly clock: Clock;
-  readonly journal: Journal;
-  readonly limits: OutboxLimits;
-  readonly stats: DeliveryStats;
-  /** Read right of the session's present user for a topic; asked again for what waited [casebook: rights at delivery]. */
-  readonly mayReceive: (topic: string) => boolean;
-  /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
-  readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
-}
-
-export class Outbox implements Receiver {
+export class Outbox implements SessionOutbox {
   readonly clientId: string;
   /** Messages and drops of this session alone. */
   sent = 0;
@@ -110,7 +78,9 @@ export class Outbox implements Receiver {
   }
 
   get ready(): boolean {
-    return this.peer !== null && this.queue.length === 0 && this.inflight.count < this.window && this.hasRoom(this.peer);
+    return (
+      this.peer !== null && this.queue.length === 0 && this.inflight.count < this.window && this.hasRoom(this.peer)
+    );
   }
 
   get inflightCount(): number {
@@ -145,7 +115,8 @@ export class Outbox implements Receiver {
     if (direct && !this.resumable && target.share === null) {
       // The session ends with this connection and nothing is ever sent again on it [MQTT-4.4.0-1]: only the identifier is kept.
       const packetId = this.inflight.take(qos === 1 ? SENT_QOS1 : SENT_QOS2, null);
-      if (!this.write(peer, publication, qos, retain, false, packetId, target.subscriptionIdentifiers)) this.inflight.free(packetId);
+      if (!this.write(peer, publication, qos, retain, false, packetId, target.subscriptionIdentifiers))
+        this.inflight.free(packetId);
       return;
     }
     if (!direct && !this.fits(publication)) return;
@@ -164,7 +135,14 @@ export class Outbox implements Receiver {
     }
   }
 
-  deliverRun(publication: Publication, target: Target, start: number, end: number, count: number, longest: number): void {
+  deliverRun(
+    publication: Publication,
+    target: Target,
+    start: number,
+    end: number,
+    count: number,
+    longest: number,
+  ): void {
     const peer = this.peer;
     if (peer === null) {
       if (!this.limits.queueQos0 || !this.resumable) {
@@ -186,7 +164,7 @@ export class Outbox implements Receiver {
       return;
     }
     for (let at = start; at < end; ) {
-      at = stepRun(publication, at);
+      at = publication.step(at);
       this.deliver(publication, target);
     }
   }
@@ -217,7 +195,8 @@ export class Outbox implements Receiver {
     if (state === SENT_QOS2) {
       this.inflight.setState(packetId, RELEASED);
       const entry = this.inflight.entry(packetId);
-      if (entry !== null && entry.stored) this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
+      if (entry !== null && entry.stored)
+        this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
     }
     if (peer === null || reasonCode >= 0x80) return;
     const known = state === SENT_QOS2 || state === RELEASED;
@@ -359,7 +338,11 @@ export class Outbox implements Receiver {
   private fits(publication: Publication): boolean {
     const { queueLength, queueBytes } = this.limits;
     const bytes = publication.payloadEnd - publication.payloadStart;
-    if ((queueLength === 0 || this.queue.length < queueLength) && (queueBytes === 0 || this.queueBytes + bytes <= queueBytes)) return true;
+    if (
+      (queueLength === 0 || this.queue.length < queueLength) &&
+      (queueBytes === 0 || this.queueBytes + bytes <= queueBytes)
+    )
+      return true;
     this.dropped++;
     this.stats.droppedQueueFull++;
     this.trouble('queue-full');
@@ -421,7 +404,8 @@ export class Outbox implements Receiver {
     this.account(entry, 1);
     entry.sent = true;
     if (entry.stored) this.tell(entry);
-    if (this.write(peer, publication, entry.qos, entry.retain, false, entry.packetId, entry.subscriptionIdentifiers)) return;
+    if (this.write(peer, publication, entry.qos, entry.retain, false, entry.packetId, entry.subscriptionIdentifiers))
+      return;
     this.finish(entry.packetId);
   }
 
@@ -431,7 +415,8 @@ export class Outbox implements Receiver {
       return;
     }
     this.view.load(entry.message);
-    if (!this.write(peer, this.view, entry.qos, entry.retain, true, entry.packetId, entry.subscriptionIdentifiers)) this.finish(entry.packetId);
+    if (!this.write(peer, this.view, entry.qos, entry.retain, true, entry.packetId, entry.subscriptionIdentifiers))
+      this.finish(entry.packetId);
   }
 
   /** Whether a message that waited may still go out: not expired [MQTT-3.3.2-5], and the user may still read the topic. */
@@ -477,11 +462,13 @@ export class Outbox implements Receiver {
         continue;
       }
       const state = entry.qos === 1 ? SENT_QOS1 : SENT_QOS2;
-      if (entry.packetId > 0 && this.inflight.state(entry.packetId) === FREE) this.inflight.restore(entry.packetId, state, entry);
+      if (entry.packetId > 0 && this.inflight.state(entry.packetId) === FREE)
+        this.inflight.restore(entry.packetId, state, entry);
       else entry.packetId = this.inflight.take(state, entry);
       entry.sent = true;
       if (entry.stored) this.journal.messageState(this.clientId, entry.sequence, 'sent', entry.packetId);
-      if (!this.write(peer, this.view, entry.qos, entry.retain, again, entry.packetId, entry.subscriptionIdentifiers)) this.finish(entry.packetId);
+      if (!this.write(peer, this.view, entry.qos, entry.retain, again, entry.packetId, entry.subscriptionIdentifiers))
+        this.finish(entry.packetId);
     }
   }
 
@@ -605,7 +592,13 @@ export class Outbox implements Receiver {
     parts.payload = publication.buffer;
     parts.payloadStart = publication.payloadStart;
     parts.payloadEnd = publication.payloadEnd;
-    const bytes = publishBytes(parts.version, qos, parts.topicBytes, parts.propertyBytes, parts.payloadEnd - parts.payloadStart);
+    const bytes = publishBytes(
+      parts.version,
+      qos,
+      parts.topicBytes,
+      parts.propertyBytes,
+      parts.payloadEnd - parts.payloadStart,
+    );
     if (bytes > peer.maximumPacketSize) return this.tooLarge();
     if (alias > 0 && parts.topicBytes > 0) this.aliases?.assign(publication.topic, alias);
     const writer = peer.writer;

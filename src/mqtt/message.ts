@@ -125,9 +125,27 @@ export class Publication {
     this.expiresAt = 0;
   }
 
-  /** Drops the kept copy: the view is about to move on to the next packet of the same topic. */
-  forget(): void {
+  /**
+   * Makes this the view of the packet at `at`, one of a run of whole QoS 0 PUBLISH packets of one topic without properties; returns the
+   * offset behind it. The run was checked when it was read (layout: codec/publish.ts).
+   */
+  step(at: number): number {
+    const buffer = this.buffer;
+    let o = at + 1;
+    let byte = buffer[o++];
+    let length = byte & 127;
+    let shift = 7;
+    while (byte > 127) {
+      byte = buffer[o++];
+      length |= (byte & 127) << shift;
+      shift += 7;
+    }
+    const end = o + length;
     this.kept = null;
+    this.packetStart = at;
+    this.payloadStart = o + 2 + ((buffer[o] << 8) | buffer[o + 1]) + (this.wireVersion === 5 ? 1 : 0);
+    this.payloadEnd = end;
+    return end;
   }
 
   /** The payload as a view that is valid only now. */

@@ -105,7 +105,11 @@ function* walk(root: Node, levels: readonly string[]): Generator<Message, undefi
       // # matches the parent level too (section 4.7.1.2), but there is no parent of the first level.
       if (node.message !== null && (level === undefined || (level === '#' && node !== root))) yield node.message;
       if (level !== undefined && node.children !== null) {
-        stack.push({ children: node.children[Symbol.iterator](), at: level === '#' ? at : at + 1, hideDollar: node === root });
+        stack.push({
+          children: node.children[Symbol.iterator](),
+          at: level === '#' ? at : at + 1,
+          hideDollar: node === root,
+        });
       }
     }
     node = undefined;

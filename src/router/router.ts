@@ -30,6 +30,12 @@ export interface Route {
   readonly groups: readonly GroupTargets[];
 }
 
+/** Counters, changed in place. */
+export interface RouterStats {
+  received: number;
+  noSubscribers: number;
+}
+
 export interface Router {
   /** Rises with every change of subscriptions or rights. */
   readonly version: number;
@@ -43,9 +49,17 @@ export interface Router {
   /** Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had. */
   publish(publication: Publication, route: Route): number;
   /** Delivers a run of packets (delivery.ts, deliverRun) by `route`. */
-  publishRun(publication: Publication, route: Route, start: number, end: number, count: number, longest: number): number;
+  publishRun(
+    publication: Publication,
+    route: Route,
+    start: number,
+    end: number,
+    count: number,
+    longest: number,
+  ): number;
   /** Retained messages that match, lazily; the store may change meanwhile. */
   retained(topicFilter: string): Iterator<Message>;
+  readonly stats: RouterStats;
   readonly subscriptionCount: number;
   readonly sharedCount: number;
   readonly retainedCount: number;

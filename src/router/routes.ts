@@ -1,23 +1,17 @@
 // The router: subscriptions, the routes found from them, retained messages. One per broker.
 // Called for every publication, so a topic's route is found once and kept until subscriptions or rights change.
 import type { Clock } from '../base/clock.ts';
-import { stepRun } from '../codec/publish.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Journal } from '../store/store.ts';
 import { RetainedStore } from './retained.ts';
-import type { GroupTargets, Route, Router, Subscription } from './router.ts';
+import type { GroupTargets, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
 import { SubscriptionTrie } from './trie.ts';
 
 /** Routes kept; above that all are forgotten and found again as they are needed. */
 const ROUTES = 20_000;
-
-export interface RouterStats {
-  received: number;
-  noSubscribers: number;
-}
 
 export class Routes implements Router {
   version = 1;
@@ -110,7 +104,14 @@ export class Routes implements Router {
     return receivers;
   }
 
-  publishRun(publication: Publication, route: Route, start: number, end: number, count: number, longest: number): number {
+  publishRun(
+    publication: Publication,
+    route: Route,
+    start: number,
+    end: number,
+    count: number,
+    longest: number,
+  ): number {
     this.stats.received += count;
     const targets = route.targets;
     let receivers = 0;
@@ -123,7 +124,7 @@ export class Routes implements Router {
     const groups = route.groups;
     for (let i = 0; i < groups.length; i++) {
       for (let at = start; at < end; ) {
-        at = stepRun(publication, at);
+        at = publication.step(at);
         const target = groups[i].pick(publication);
         if (target === null) continue;
         target.receiver.deliver(publication, target);
@@ -194,7 +195,9 @@ export class Routes implements Router {
 /** A client's own message goes only to its subscriptions without No Local [MQTT-3.8.3-3]. */
 function forPublisher(target: Target, publication: Publication): Target | null {
   if (target.own === target) return target;
-  return publication.origin.kind === 'client' && publication.origin.clientId === target.receiver.clientId ? target.own : target;
+  return publication.origin.kind === 'client' && publication.origin.clientId === target.receiver.clientId
+    ? target.own
+    : target;
 }
 
 function merge(list: readonly Subscription[]): Target {

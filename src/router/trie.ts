@@ -148,7 +148,8 @@ export class SubscriptionTrie {
     if (rest) levels.pop();
     const path: Node[] = [this.root];
     for (const level of levels) {
-      const node: Node | null | undefined = level === '+' ? path[path.length - 1].plus : path[path.length - 1].children?.get(level);
+      const node: Node | null | undefined =
+        level === '+' ? path[path.length - 1].plus : path[path.length - 1].children?.get(level);
       if (node === null || node === undefined) return undefined;
       path.push(node);
     }
@@ -165,7 +166,11 @@ export class SubscriptionTrie {
   }
 }
 
-function collect(subscriptions: Map<unknown, Subscription> | null, groups: Map<string, SharedGroup> | null, found: Matches): void {
+function collect(
+  subscriptions: Map<unknown, Subscription> | null,
+  groups: Map<string, SharedGroup> | null,
+  found: Matches,
+): void {
   if (subscriptions !== null) for (const subscription of subscriptions.values()) found.subscriptions.push(subscription);
   if (groups !== null) for (const group of groups.values()) found.groups.push(group);
 }

@@ -82,7 +82,13 @@ export class Acks {
     this.onAck(type, packetId, reasonCode);
     if (this.version === 5 && reasonCode !== SUCCESS) {
       const explained = this.reasonStrings && reasonCode >= 0x80;
-      const packet = encodeAck(5, type, packetId, reasonCode, explained ? { reasonString: reasonText(reasonCode) } : null);
+      const packet = encodeAck(
+        5,
+        type,
+        packetId,
+        reasonCode,
+        explained ? { reasonString: reasonText(reasonCode) } : null,
+      );
       writer.append(packet, 0, packet.length);
       return;
     }

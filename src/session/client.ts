@@ -55,7 +55,6 @@ import { Acks, frees } from './acks.ts';
 import { Assembler } from './assembler.ts';
 import {
   assignClientId,
-  authenticate,
   beginExchange,
   capExpiry,
   checkLimits,
@@ -121,7 +120,13 @@ export class Client {
   private closeReason = 'closed by the peer';
   private closeCode = UNSPECIFIED_ERROR;
 
-  constructor(core: Core, registry: Registry, connection: Connection, listener: ListenerContext, forget: (client: Client) => void) {
+  constructor(
+    core: Core,
+    registry: Registry,
+    connection: Connection,
+    listener: ListenerContext,
+    forget: (client: Client) => void,
+  ) {
     this.core = core;
     this.registry = registry;
     this.connection = connection;
@@ -147,7 +152,13 @@ export class Client {
     this.withWill = withWill;
     if (this.state === 'open' && this.version === 5) {
       // A reason string is always allowed in DISCONNECT (MQTT 5.0 section 3.1.2.11.7).
-      this.send(encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: reasonCode >= 0x80 ? { reasonString: why } : null }));
+      this.send(
+        encodeDisconnect(5, {
+          type: DISCONNECT,
+          reasonCode,
+          properties: reasonCode >= 0x80 ? { reasonString: why } : null,
+        }),
+      );
     }
     this.finish();
   }
@@ -232,7 +243,10 @@ export class Client {
   private fail(error: unknown): void {
     if (this.state === 'closed') return;
     if (!(error instanceof ProtocolError)) {
-      this.core.log('error', 'GW-INTERNAL', { error: errorText(error), stack: error instanceof Error ? error.stack : undefined });
+      this.core.log('error', 'GW-INTERNAL', {
+        error: errorText(error),
+        stack: error instanceof Error ? error.stack : undefined,
+      });
       this.disconnect(UNSPECIFIED_ERROR, 'internal error');
       return;
     }
@@ -476,7 +490,8 @@ export class Client {
     const expiry = packet.properties?.sessionExpiryInterval;
     if (expiry !== undefined && this.session !== null) {
       // A session that was to end with the connection cannot be prolonged now (MQTT 5.0 section 3.14.2.2.2).
-      if (this.expiryInterval === 0 && expiry !== 0) throw new ProtocolError(PROTOCOL_ERROR, 'Session Expiry Interval set at DISCONNECT');
+      if (this.expiryInterval === 0 && expiry !== 0)
+        throw new ProtocolError(PROTOCOL_ERROR, 'Session Expiry Interval set at DISCONNECT');
       this.registry.begin(this.session, capExpiry(this.core.limits, expiry));
     }
     this.closeReason = 'disconnected';
@@ -500,8 +515,7 @@ export class Client {
     const roomy = (packet.properties?.maximumPacketSize ?? ROOMY_BYTES) >= ROOMY_BYTES;
     this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
     const { connection, listener } = this;
-    const certified = listener.identityAsUsername && connection.tls?.peer != null;
-    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls, listener.identityAsUsername);
+    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
     const access = listener.access();
     this.assigned = assigned;
     const method = packet.properties?.authenticationMethod;
@@ -517,7 +531,7 @@ export class Client {
       this.step(packet.properties?.authenticationData ?? null);
       return;
     }
-    const result = authenticate(access, credentials, certified);
+    const result = access.authenticator.authenticate(credentials);
     if (result instanceof Promise) {
       this.state = 'auth';
       this.suspend(result, (known) => this.authenticated(packet, known, null));
@@ -529,7 +543,12 @@ export class Client {
   private refuseConnect(packet: ConnectPacket, refusal: Refusal): void {
     this.core.stats.refused++;
     this.send(encodeRefused(packet.version, refusal));
-    const fields = { clientId: packet.clientId, username: packet.username, remote: this.connection.remote, reason: refusal.why };
+    const fields = {
+      clientId: packet.clientId,
+      username: packet.username,
+      remote: this.connection.remote,
+      reason: refusal.why,
+    };
     this.core.log('info', 'CON-REFUSED', { ...fields, listener: this.listener.name, reasonCode: refusal.reasonCode });
     this.core.emit({ kind: 'refused', ...fields, reasonCode: refusal.reasonCode });
     this.finish();
@@ -554,7 +573,8 @@ export class Client {
         previous: before.client.connection.remote,
       });
       // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
-      const continued = !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
+      const continued =
+        !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
       before.client.takeOver(continued);
     }
     const { session, present } = this.registry.open(identity, packet.version, packet.cleanStart);
@@ -599,7 +619,14 @@ export class Client {
       },
       this.reasonStrings,
     );
-    this.inbound = new Inbound({ core, session, identity, access: () => this.listener.access(), acks: this.acks, version: packet.version });
+    this.inbound = new Inbound({
+      core,
+      session,
+      identity,
+      access: () => this.listener.access(),
+      acks: this.acks,
+      version: packet.version,
+    });
     core.log('info', 'CLI-CONNECT', {
       clientId: session.clientId,
       username: identity.username,
@@ -677,7 +704,8 @@ export class Client {
   }
 
   private sendAuth(reasonCode: number, method: string, data: Uint8Array | null): void {
-    const properties = data === null ? { authenticationMethod: method } : { authenticationMethod: method, authenticationData: data };
+    const properties =
+      data === null ? { authenticationMethod: method } : { authenticationMethod: method, authenticationData: data };
     this.send(encodeAuth({ type: AUTH, reasonCode, properties }));
   }
 }

@@ -5,14 +5,13 @@
 //
 // Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
 import { randomBytes } from 'node:crypto';
-import type { Access, AuthResult, Credentials, EnhancedExchange, Identity } from '../auth/auth.ts';
+import type { Access, Credentials, EnhancedExchange, Identity } from '../auth/auth.ts';
 import { encodeConnack } from '../codec/connect.ts';
 import { CONNACK, type ConnectPacket, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import {
   BAD_AUTHENTICATION_METHOD,
   CLIENT_IDENTIFIER_NOT_VALID,
-  NOT_AUTHORIZED,
   QOS_NOT_SUPPORTED,
   RETAIN_NOT_SUPPORTED,
   returnCode,
@@ -59,24 +58,9 @@ export function credentialsOf(
   remoteAddress: string,
   listener: string,
   tls: TlsInfo | null,
-  identityAsUsername: boolean,
 ): Credentials {
-  const certified = identityAsUsername ? (tls?.peer?.commonName ?? null) : null;
-  return {
-    clientId: packet.clientId,
-    username: certified ?? packet.username,
-    password: certified === null ? packet.password : null,
-    remoteAddress,
-    listener,
-    tls,
-    version: packet.version,
-  };
-}
-
-/** Asks the authenticator; a client whose certificate is its name has shown it in the handshake already. */
-export function authenticate(access: Access, credentials: Credentials, certified: boolean): AuthResult | Promise<AuthResult> {
-  if (!certified) return access.authenticator.authenticate(credentials);
-  return { accepted: true, identity: identityOf(credentials, credentials.username) };
+  const { clientId, username, password, version } = packet;
+  return { clientId, username, password, remoteAddress, listener, tls, version };
 }
 
 export function identityOf(credentials: Credentials, username: string | null): Identity {
@@ -139,7 +123,8 @@ export function encodeAccepted(core: Core, accepted: Accepted): Buffer {
 function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
   const properties: Properties = {};
   const asked = accepted.packet.properties;
-  if (accepted.expiryInterval !== (asked?.sessionExpiryInterval ?? 0)) properties.sessionExpiryInterval = accepted.expiryInterval;
+  if (accepted.expiryInterval !== (asked?.sessionExpiryInterval ?? 0))
+    properties.sessionExpiryInterval = accepted.expiryInterval;
   if (limits.maxAwaitingRel > 0 && limits.maxAwaitingRel < 65_535) properties.receiveMaximum = limits.maxAwaitingRel;
   if (limits.maxQos < 2) properties.maximumQos = limits.maxQos;
   if (!limits.retainAvailable) properties.retainAvailable = false;
@@ -150,7 +135,8 @@ function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
   if (!limits.sharedAvailable) properties.sharedSubscriptionAvailable = false;
   if (accepted.keepAlive !== accepted.packet.keepAlive) properties.serverKeepAlive = accepted.keepAlive;
   // Where a requester may have its responses sent; only for a client that asked [MQTT-3.1.2-28].
-  if (asked?.requestResponseInformation === true) properties.responseInformation = `response/${accepted.packet.clientId}/`;
+  if (asked?.requestResponseInformation === true)
+    properties.responseInformation = `response/${accepted.packet.clientId}/`;
   if (accepted.authenticationMethod !== null) properties.authenticationMethod = accepted.authenticationMethod;
   if (accepted.authenticationData !== null) properties.authenticationData = accepted.authenticationData;
   return properties;
@@ -162,5 +148,3 @@ export function encodeRefused(version: Version, refusal: Refusal): Buffer {
   const reasonCode = version === 5 ? refusal.reasonCode : returnCode(refusal.reasonCode);
   return encodeConnack(version, { type: CONNACK, sessionPresent: false, reasonCode, properties: null });
 }
-
-export const UNAUTHORISED: Refusal = { reasonCode: NOT_AUTHORIZED, why: 'not authorised' };

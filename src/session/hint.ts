@@ -5,7 +5,8 @@ export function hintFor(buffer: Buffer, at: number, end: number): string {
   const first = buffer[at];
   if (first === 0x16) return 'this looks like TLS on a plain port';
   if (first === 0x0d) return 'this looks like a PROXY protocol header, which this listener does not expect';
-  if (first === 0 && end - at >= 3 && buffer[at + 1] === 0x53 && buffer[at + 2] === 0x50) return 'this looks like an SP (nng) peer on an MQTT port';
+  if (first === 0 && end - at >= 3 && buffer[at + 1] === 0x53 && buffer[at + 2] === 0x50)
+    return 'this looks like an SP (nng) peer on an MQTT port';
   const text = buffer.toString('latin1', at, Math.min(end, at + 8));
   if (/^(GET|POST|HEAD|PUT|OPTIONS) /.test(text)) return 'this looks like HTTP on an MQTT port';
   if (text.startsWith('PROXY ')) return 'this looks like a PROXY protocol header, which this listener does not expect';

@@ -1,8 +1,9 @@
 // PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota, routing, answer.
 // One per connection; called by client.ts for every PUBLISH. The hottest code there is: what repeats is remembered (the last topic with
 // its route and verdict), packets of one topic at QoS 0 are handed on as one run, and nothing is allocated for either.
-import { ProtocolError } from '../base/errors.ts';
+
 import type { Access, Identity } from '../auth/auth.ts';
+import { ProtocolError } from '../base/errors.ts';
 import type { Frame } from '../codec/codec.ts';
 import { decodeProperties } from '../codec/property.ts';
 import { newScan, scanPublish } from '../codec/publish.ts';
@@ -204,7 +205,8 @@ export class Inbound {
 
   private denied(count: number): void {
     this.core.stats.deniedPublish += count;
-    if (this.access().denyAction === 'disconnect') throw new ProtocolError(NOT_AUTHORIZED, `publishing to ${this.lastName} is not allowed`);
+    if (this.access().denyAction === 'disconnect')
+      throw new ProtocolError(NOT_AUTHORIZED, `publishing to ${this.lastName} is not allowed`);
   }
 
   // ---- runs
@@ -298,7 +300,8 @@ export class Inbound {
       topic = readText(buffer, scan.topicStart, scan.topicEnd);
       if (!isTopicName(topic)) throw new ProtocolError(TOPIC_NAME_INVALID, 'topic name with wildcard'); // [MQTT-3.3.2-2]
       const most = this.core.limits.maxTopicLevels;
-      if (most > 0 && exceedsLevels(topic, most)) throw new ProtocolError(TOPIC_NAME_INVALID, `topic of more than ${most} levels`);
+      if (most > 0 && exceedsLevels(topic, most))
+        throw new ProtocolError(TOPIC_NAME_INVALID, `topic of more than ${most} levels`);
     }
     const verdict = this.verdict(topic);
     if (typeof verdict !== 'boolean') {

@@ -55,8 +55,11 @@ export class Registry {
       const first = !session.outbox.durable;
       session.outbox.durable = true;
       this.tell(session, 0);
-      if (first) for (const subscription of session.subscriptions.values()) journal.subscriptionPut(session.clientId, subscription);
-      if (session.will !== null) journal.willPut(session.clientId, { message: this.willMessage(session, session.will), dueAt: 0 });
+      if (first)
+        for (const subscription of session.subscriptions.values())
+          journal.subscriptionPut(session.clientId, subscription);
+      if (session.will !== null)
+        journal.willPut(session.clientId, { message: this.willMessage(session, session.will), dueAt: 0 });
       else journal.willDelete(session.clientId);
     } else if (session.outbox.durable) {
       session.outbox.durable = false;
@@ -175,14 +178,18 @@ export class Registry {
   }
 
   private expiresAt(session: Session): number {
-    return session.expiryInterval >= NEVER ? Number.POSITIVE_INFINITY : this.core.clock.now() + session.expiryInterval * 1000;
+    return session.expiryInterval >= NEVER
+      ? Number.POSITIVE_INFINITY
+      : this.core.clock.now() + session.expiryInterval * 1000;
   }
 
   private schedule(session: Session, expiresAt: number): void {
     if (session.outbox.durable) this.tell(session, expiresAt);
     if (expiresAt === Number.POSITIVE_INFINITY) return;
     session.expiryTimer?.cancel();
-    session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.now()), () => this.end(session, 'expired'));
+    session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.now()), () =>
+      this.end(session, 'expired'),
+    );
   }
 
   private tell(session: Session, expiresAt: number): void {
@@ -229,7 +236,8 @@ export class Registry {
   private publishWill(session: Session, will: Will): void {
     const { core } = this;
     const access = session.currentAccess;
-    const allowed = access === null ? true : access.authorizer.publish(session.identity, will.topicName, will.qos, will.retain);
+    const allowed =
+      access === null ? true : access.authorizer.publish(session.identity, will.topicName, will.qos, will.retain);
     const publish = (may: boolean): void => {
       this.forgetWill(session);
       if (!may) {

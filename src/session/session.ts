@@ -14,7 +14,7 @@ import type { Log } from '../base/log.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
-import type { DeliveryStats, OutboxLimits } from '../delivery/delivery.ts';
+import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
@@ -95,5 +95,6 @@ export interface Core {
   limits: SessionLimits;
   readonly stats: SessionStats;
   readonly delivery: DeliveryStats;
+  readonly makeOutbox: MakeOutbox;
   readonly emit: (event: BrokerEvent) => void;
 }

@@ -1,8 +1,9 @@
 // One session: what MQTT keeps for a client id, connected or not (MQTT 5.0 section 4.1, 3.1.1 section 3.1.2.4).
 // Owned by registry.ts, used by client.ts and its steps. Must not touch connections except through `client`.
-import type { Timer } from '../base/clock.ts';
+
 import type { Access, Identity } from '../auth/auth.ts';
-import { Outbox } from '../delivery/outbox.ts';
+import type { Timer } from '../base/clock.ts';
+import type { SessionOutbox } from '../delivery/delivery.ts';
 import type { Origin } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { StoredSubscription } from '../store/store.ts';
@@ -15,7 +16,7 @@ export const NEVER = 0xffff_ffff;
 
 export class Session {
   readonly clientId: string;
-  readonly outbox: Outbox;
+  readonly outbox: SessionOutbox;
   readonly subscriptions = new Map<string, StoredSubscription>();
   /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10]. */
   readonly inbound = new Set<number>();
@@ -50,7 +51,7 @@ export class Session {
     this.version = version;
     this.cleanStart = cleanStart;
     this.since = core.clock.now();
-    this.outbox = new Outbox(
+    this.outbox = core.makeOutbox(
       {
         clientId: identity.clientId,
         clock: core.clock,

@@ -1,7 +1,8 @@
 // SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11): which filters are granted, and what stored messages they bring.
 // Called by client.ts; gives the codes, client.ts sends them. May have to wait for an authorizer.
-import { ProtocolError } from '../base/errors.ts';
+
 import type { Access } from '../auth/auth.ts';
+import { ProtocolError } from '../base/errors.ts';
 import type { SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
 import {
   NO_SUBSCRIPTION_EXISTED,
@@ -39,7 +40,12 @@ function check(core: Core, request: SubscriptionRequest): Checked | number {
   return checkFilter(core, request, topicFilter, null);
 }
 
-function checkFilter(core: Core, request: SubscriptionRequest, filter: string, shareName: string | null): Checked | number {
+function checkFilter(
+  core: Core,
+  request: SubscriptionRequest,
+  filter: string,
+  shareName: string | null,
+): Checked | number {
   const limits = core.limits;
   if (limits.maxTopicLevels > 0 && exceedsLevels(filter, limits.maxTopicLevels)) return TOPIC_FILTER_INVALID;
   if (!limits.wildcardAvailable && hasWildcard(filter)) return WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED;
@@ -60,7 +66,8 @@ export function subscribe(
   const verdicts = checked.map((c) =>
     typeof c === 'number' ? false : access.authorizer.subscribe(session.identity, c.request.topicFilter, c.request.qos),
   );
-  if (verdicts.every((v) => typeof v === 'boolean')) return grant(core, session, access, packet, checked, verdicts as boolean[]);
+  if (verdicts.every((v) => typeof v === 'boolean'))
+    return grant(core, session, access, packet, checked, verdicts as boolean[]);
   return Promise.all(verdicts).then((known) => grant(core, session, access, packet, checked, known));
 }
 
@@ -86,13 +93,19 @@ function grant(
     if (typeof c === 'number') return session.version === 5 ? c : UNSPECIFIED_ERROR;
     if (!verdicts[i]) {
       core.stats.deniedSubscribe++;
-      if (access.denyAction === 'disconnect') throw new ProtocolError(NOT_AUTHORIZED, `subscribing to ${c.request.topicFilter} is not allowed`);
+      if (access.denyAction === 'disconnect')
+        throw new ProtocolError(NOT_AUTHORIZED, `subscribing to ${c.request.topicFilter} is not allowed`);
       return session.version === 5 ? NOT_AUTHORIZED : UNSPECIFIED_ERROR;
     }
     const qos = c.request.qos > core.limits.maxQos ? core.limits.maxQos : c.request.qos;
     const request = { ...c.request, qos };
     const subscription = { ...request, subscriptionIdentifier };
-    const existed = core.router.subscribe({ ...subscription, receiver: session.outbox, filter: c.filter, shareName: c.shareName });
+    const existed = core.router.subscribe({
+      ...subscription,
+      receiver: session.outbox,
+      filter: c.filter,
+      shareName: c.shareName,
+    });
     session.subscriptions.set(request.topicFilter, subscription);
     if (session.outbox.durable) {
       core.journal.subscriptionPut(session.clientId, subscription);
@@ -104,7 +117,10 @@ function grant(
     if (wanted && c.shareName === null) backlogs.push(() => startBacklog(core, session, c.filter, subscription));
     return qos;
   });
-  return { reasonCodes, stored, afterAnswer: () => backlogs.forEach((start) => start()) };
+  const afterAnswer = (): void => {
+    for (const start of backlogs) start();
+  };
+  return { reasonCodes, stored, afterAnswer };
 }
 
 function startBacklog(

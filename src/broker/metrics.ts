@@ -1,0 +1,73 @@
+// The broker's metrics: every counter of session/, router/ and delivery/ by name. Declared once by native.ts; read when asked for.
+import type { Metrics } from '../base/metrics.ts';
+import type { Core } from '../session/session.ts';
+
+export function declareBrokerMetrics(
+  metrics: Metrics,
+  core: Core,
+  sessions: () => { total: number; connected: number },
+): void {
+  const { stats, delivery } = core;
+  const counter = (
+    name: string,
+    text: string,
+    unit: 'messages' | 'bytes' | 'connections' | 'sessions',
+    read: () => number,
+    labels = {},
+  ) => metrics.read({ name: `tidegate_${name}_total`, text, type: 'counter', unit }, read, labels);
+  const gauge = (
+    name: string,
+    text: string,
+    unit: 'messages' | 'bytes' | 'connections' | 'sessions' | 'items',
+    read: () => number,
+  ) => metrics.read({ name: `tidegate_${name}`, text, type: 'gauge', unit }, read);
+  counter('messages_received', 'Messages published by clients', 'messages', () => stats.received);
+  counter('messages_received_bytes', 'Bytes of PUBLISH packets received', 'bytes', () => stats.receivedBytes);
+  counter('messages_sent', 'Messages sent to clients', 'messages', () => delivery.sent);
+  counter('messages_sent_bytes', 'Bytes of PUBLISH packets sent', 'bytes', () => delivery.sentBytes);
+  counter('received_bytes', 'Bytes read from MQTT connections', 'bytes', () => stats.bytesIn);
+  counter('connections', 'Clients let in', 'connections', () => stats.connects);
+  counter('connections_refused', 'Connections refused before they became clients', 'connections', () => stats.refused);
+  counter('disconnects', 'Clients that have gone', 'connections', () => stats.disconnects);
+  counter(
+    'takeovers',
+    'Connections closed because another one had the same client id',
+    'connections',
+    () => stats.takeovers,
+  );
+  counter('protocol_errors', 'Connections closed for a protocol error', 'connections', () => stats.protocolErrors);
+  counter('sessions_expired', 'Sessions that ended by their expiry', 'sessions', () => stats.expiredSessions);
+  counter(
+    'qos2_duplicates',
+    'QoS 2 publishes received again and not delivered again',
+    'messages',
+    () => stats.duplicatesQos2,
+  );
+  const DENIED = 'Requests that rights do not allow';
+  counter('denied', DENIED, 'messages', () => stats.deniedPublish, { action: 'publish' });
+  counter('denied', DENIED, 'messages', () => stats.deniedSubscribe, { action: 'subscribe' });
+  counter('denied', DENIED, 'messages', () => stats.deniedWill, { action: 'will' });
+  const DROPPED = 'Messages not delivered to one receiver, by reason';
+  const reasons: [string, () => number][] = [
+    ['queue_full', () => delivery.droppedQueueFull],
+    ['slow_reader', () => delivery.droppedSlow],
+    ['offline', () => delivery.droppedOffline],
+    ['too_large', () => delivery.droppedTooLarge],
+    ['expired', () => delivery.droppedExpired],
+    ['forbidden', () => delivery.droppedForbidden],
+    ['store_full', () => delivery.refusedStore],
+  ];
+  for (const [reason, read] of reasons) counter('messages_dropped', DROPPED, 'messages', read, { reason });
+  gauge('clients_connected', 'Clients connected now', 'connections', () => sessions().connected);
+  gauge('sessions', 'Sessions, connected or not', 'sessions', () => sessions().total);
+  gauge(
+    'subscriptions',
+    'Subscriptions, shared ones included',
+    'items',
+    () => core.router.subscriptionCount + core.router.sharedCount,
+  );
+  gauge('retained_messages', 'Retained messages', 'messages', () => core.router.retainedCount);
+  gauge('retained_bytes', 'Memory of retained messages', 'bytes', () => core.router.retainedBytes);
+  gauge('queued_messages', 'Messages queued or in flight for sessions', 'messages', () => delivery.queuedMessages);
+  gauge('queued_bytes', 'Memory of messages queued or in flight', 'bytes', () => delivery.queuedBytes);
+}

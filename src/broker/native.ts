@@ -1,0 +1,227 @@
+// The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker.ts. Built by gateway.ts.
+// Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
+import type { Access } from '../auth/auth.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import { errorText } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Turn } from '../base/turn.ts';
+import { BlockPool } from '../base/writer.ts';
+import { newDeliveryStats } from '../delivery/delivery.ts';
+import { Outbox } from '../delivery/outbox.ts';
+import type { Message } from '../mqtt/message.ts';
+import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../mqtt/reason.ts';
+import { Routes } from '../router/routes.ts';
+import { Client } from '../session/client.ts';
+import { Registry } from '../session/registry.ts';
+import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
+import type { Session } from '../session/state.ts';
+import type { Journal } from '../store/store.ts';
+import type { Connection } from '../transport/transport.ts';
+import type {
+  Broker,
+  BrokerEvent,
+  ClientView,
+  ListenerContext,
+  LocalClient,
+  LocalOptions,
+  SubscriptionView,
+} from './broker.ts';
+import { NativeLocalClient } from './local.ts';
+import { declareBrokerMetrics } from './metrics.ts';
+import { type SysOptions, SysTree } from './sys.ts';
+
+/** How often silent and stuck connections are looked for. */
+const CHECK_MS = 500;
+/** How often expired retained messages are looked for. */
+const SWEEP_MS = 1000;
+
+export interface NativeBrokerOptions {
+  readonly clock: Clock;
+  readonly turn: Turn;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly journal: Journal;
+  readonly limits: SessionLimits;
+  /** Rights of clients inside the process and of restored sessions. */
+  readonly localAccess: () => Access;
+  readonly sys: SysOptions;
+}
+
+export class NativeBroker implements Broker {
+  private readonly core: Core & { readonly router: Routes };
+  private readonly registry: Registry;
+  private readonly options: NativeBrokerOptions;
+  private readonly clients_ = new Set<Client>();
+  private readonly handlers = new Set<(event: BrokerEvent) => void>();
+  private readonly sys: SysTree;
+  private readonly timers: Timer[] = [];
+  private stopping = false;
+  private readonly forget = (client: Client): void => {
+    this.clients_.delete(client);
+  };
+
+  constructor(options: NativeBrokerOptions) {
+    this.options = options;
+    this.core = {
+      clock: options.clock,
+      turn: options.turn,
+      pool: new BlockPool(),
+      log: options.log,
+      journal: options.journal,
+      router: new Routes(options.journal, options.clock),
+      limits: options.limits,
+      stats: newSessionStats(),
+      delivery: newDeliveryStats(),
+      makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
+      emit: (event) => this.emit(event),
+    };
+    this.registry = new Registry(this.core);
+    const counts = (): { total: number; connected: number } => ({
+      total: this.registry.size,
+      connected: this.core.stats.connected,
+    });
+    declareBrokerMetrics(options.metrics, this.core, counts);
+    this.sys = new SysTree(this.core, options.sys, counts);
+    this.handlers.add((event) => this.sys.clientStatus(event));
+  }
+
+  async start(): Promise<void> {
+    const restored = await this.core.journal.load();
+    this.core.router.restore(restored.retained);
+    this.registry.restore(restored.sessions, this.options.localAccess);
+    this.sys.start();
+    this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
+    this.timers.push(this.core.clock.every(SWEEP_MS, () => this.core.router.sweep()));
+  }
+
+  /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
+  async stop(_deadlineMs: number): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    for (const timer of this.timers) timer.cancel();
+    this.sys.stop();
+    this.core.turn.enter();
+    for (const client of [...this.clients_]) client.disconnect(SERVER_SHUTTING_DOWN, 'the server is shutting down');
+    this.core.turn.leave();
+    await this.core.journal.close();
+  }
+
+  accept(connection: Connection, listener: ListenerContext): void {
+    if (this.stopping) {
+      connection.destroy();
+      return;
+    }
+    const client = new Client(this.core, this.registry, connection, listener, this.forget);
+    client.onOpened = (_, session) => this.emit({ kind: 'connected', client: this.view(session) });
+    client.onClosed = (_, session, reason, reasonCode) =>
+      this.emit({ kind: 'disconnected', client: this.view(session), reason, reasonCode });
+    this.clients_.add(client);
+    client.start();
+  }
+
+  attach(options: LocalOptions): LocalClient {
+    return new NativeLocalClient(this.core, options, this.options.localAccess, () => {});
+  }
+
+  /** New limits, for clients that connect from now on and for checks made from now on. */
+  setLimits(limits: SessionLimits): void {
+    this.core.limits = limits;
+    for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
+  }
+
+  accessChanged(): void {
+    this.core.router.invalidate();
+  }
+
+  /** Closes clients whose user may not be here any more. */
+  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number {
+    let count = 0;
+    for (const session of [...this.registry.all()]) {
+      if (session.client === null || !revoked(session.listener, session.identity.username)) continue;
+      session.client.disconnect(NOT_AUTHORIZED, 'the user has been removed or changed');
+      count++;
+    }
+    return count;
+  }
+
+  onEvent(handler: (event: BrokerEvent) => void): () => void {
+    this.handlers.add(handler);
+    return () => this.handlers.delete(handler);
+  }
+
+  *clients(): Iterable<ClientView> {
+    for (const session of this.registry.all()) yield this.view(session);
+  }
+
+  client(clientId: string): ClientView | undefined {
+    const session = this.registry.get(clientId);
+    return session === undefined ? undefined : this.view(session);
+  }
+
+  *subscriptions(clientId?: string): Iterable<SubscriptionView> {
+    const one = clientId === undefined ? undefined : this.registry.get(clientId);
+    const sessions = clientId === undefined ? this.registry.all() : one === undefined ? [] : [one];
+    for (const session of sessions) {
+      for (const subscription of session.subscriptions.values()) yield { clientId: session.clientId, ...subscription };
+    }
+  }
+
+  *retained(topicFilter: string): Iterable<Message> {
+    const messages = this.core.router.retained(topicFilter);
+    for (let step = messages.next(); step.done !== true; step = messages.next()) yield step.value;
+  }
+
+  kick(clientId: string, dropSession: boolean): boolean {
+    const session = this.registry.get(clientId);
+    if (session === undefined) return false;
+    this.core.turn.enter();
+    session.client?.disconnect(ADMINISTRATIVE_ACTION, 'closed by an administrator');
+    if (dropSession && this.registry.get(clientId) === session) this.registry.end(session, 'kicked');
+    this.core.turn.leave();
+    return true;
+  }
+
+  private check(): void {
+    const nowMs = this.core.clock.mono();
+    this.core.turn.enter();
+    for (const client of this.clients_) client.check(nowMs);
+    this.core.turn.leave();
+  }
+
+  private emit(event: BrokerEvent): void {
+    for (const handler of this.handlers) {
+      try {
+        handler(event);
+      } catch (error) {
+        this.core.log('error', 'GW-INTERNAL', { error: errorText(error) });
+      }
+    }
+  }
+
+  private view(session: Session): ClientView {
+    const { outbox, client } = session;
+    return {
+      clientId: session.clientId,
+      username: session.identity.username,
+      connected: client !== null,
+      remote: session.remote,
+      listener: session.listener,
+      version: session.version,
+      cleanStart: session.cleanStart,
+      keepAlive: session.keepAlive,
+      since: session.since,
+      sessionExpiryInterval: session.expiryInterval,
+      subscriptions: session.subscriptions.size,
+      inflight: outbox.inflightCount,
+      queued: outbox.queuedCount,
+      queuedBytes: outbox.queuedBytes,
+      unsentBytes: client?.writer.queuedBytes ?? 0,
+      messagesIn: session.messagesIn,
+      messagesOut: outbox.sent,
+      dropped: outbox.dropped,
+      willTopic: session.will?.topicName ?? null,
+      lastError: session.lastError,
+    };
+  }
+}

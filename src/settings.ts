@@ -1,0 +1,60 @@
+// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start and reload.
+// Pure: opens nothing. Secrets pass through and are never shown.
+import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
+import type { Config, ListenerConfig } from './config/config.ts';
+import type { SessionLimits } from './session/session.ts';
+
+/** Bytes of a CONNECT: client id, will, user and password of 64 KB each would be more than any client needs (casebook of slow attacks). */
+const MAX_CONNECT_BYTES = 65_536;
+
+export function sessionLimits(config: Config): SessionLimits {
+  const { mqtt } = config;
+  return {
+    maxPacketSize: mqtt.maxPacketSize,
+    maxConnectSize: MAX_CONNECT_BYTES,
+    maxTopicAlias: mqtt.maxTopicAlias,
+    keepaliveMultiplier: mqtt.keepaliveMultiplier,
+    maxKeepaliveSeconds: mqtt.maxKeepaliveSeconds,
+    maxAwaitingRel: mqtt.maxAwaitingRel,
+    maxSessionExpiryMs: mqtt.maxSessionExpiryMs,
+    maxQos: mqtt.maxQos,
+    retainAvailable: mqtt.retainAvailable,
+    wildcardAvailable: mqtt.wildcardAvailable,
+    sharedAvailable: mqtt.sharedAvailable,
+    maxTopicLevels: mqtt.maxTopicLevels,
+    sendTimeoutMs: mqtt.sendTimeoutMs,
+    maxConnectRate: 0,
+    outbox: {
+      inflight: mqtt.maxInflightWindow,
+      queueLength: mqtt.maxMqueueLen,
+      queueBytes: mqtt.maxMqueueBytes,
+      queueQos0: mqtt.queueQos0,
+      writeBuffer: mqtt.maxClientWriteBuffer,
+      topicAliases: mqtt.maxTopicAlias,
+    },
+  };
+}
+
+export function authOptions(config: Config): AuthOptions {
+  const { auth } = config;
+  return {
+    allowAnonymous: auth.allowAnonymous,
+    passwordFile: auth.passwordFile,
+    aclFile: auth.aclFile,
+    aclSubscribe: auth.aclSubscribe,
+    passwords: auth.users.length === 0 ? null : new Map(auth.users.map((user) => [user.username, user.password])),
+    rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
+    denyAction: auth.denyAction,
+    limits: null,
+    listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
+  };
+}
+
+function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
+  return {
+    allowAnonymous: listener.allowAnonymous,
+    passwordFile: listener.passwordFile,
+    aclFile: listener.aclFile,
+    identity: listener.useIdentityAsUsername ? 'cn' : null,
+  };
+}
