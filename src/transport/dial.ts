@@ -8,8 +8,8 @@ import { systemClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { formatHostPort } from './address.ts';
 import type { MemoryNetwork } from './memory.ts';
-import { errorName, peerOf, StreamConnection } from './stream.ts';
-import type { Connection, DialTarget } from './transport.ts';
+import { errorName, type Peer, peerOf, StreamConnection } from './stream.ts';
+import type { Connection, DialTarget, TlsClientOptions, TlsInfo } from './transport.ts';
 import { printablePath } from './unix.ts';
 
 export interface DialOptions {
@@ -19,6 +19,10 @@ export interface DialOptions {
   readonly network?: MemoryNetwork;
   /** Bytes sent in clear before a TLS handshake: a PROXY protocol header. tcp and tls only. */
   readonly preface?: Uint8Array;
+  /** ws and wss: bytes of the largest message taken, 0 = no limit (the default). */
+  readonly maxMessageBytes?: number;
+  /** ws and wss: each message is delivered by itself, empty ones too. */
+  readonly framed?: boolean;
   /** Gives up the attempt. */
   readonly signal?: AbortSignal;
   /** Silence before the kernel asks whether the peer is still there; default 60,000. */
@@ -70,20 +74,69 @@ export async function dial(target: DialTarget, options: DialOptions = {}): Promi
       return new StreamConnection('tcp', socket, peerOf(socket));
     }
     case 'tls': {
-      const { host, tls, alpn } = target;
-      const { secure } = await import('./tls.ts');
-      const attempt = new Attempt(where, options);
-      const socket = await dialSocket(tcpPlace(target), attempt);
-      const peer = peerOf(socket);
-      // Under TLS nobody else listens to it; what goes wrong shows on the TLS socket.
-      socket.on('error', ignore);
-      if (options.preface !== undefined) socket.write(options.preface);
-      const [secured, info] = await attempt.within(socket, secure(socket, tls, { host, alpn }));
+      const { socket, secured, peer, info } = await dialTls(target, new Attempt(where, options), options);
       return new StreamConnection('tls', secured, peer, info, socket);
     }
-    default:
-      throw new GatewayError('TRANSPORT-DIAL', `${where}: ${target.kind} cannot be dialled`);
+    case 'ws':
+    case 'wss':
+      return dialWs(target, new Attempt(where, options), options);
   }
+}
+
+type TlsTarget = Extract<DialTarget, { kind: 'tls' }>;
+type WsTarget = Extract<DialTarget, { kind: 'ws' | 'wss' }>;
+
+interface Secured {
+  readonly socket: Socket;
+  readonly secured: Socket;
+  readonly peer: Peer;
+  readonly info: TlsInfo;
+}
+
+async function dialTls(target: Omit<TlsTarget, 'kind'>, attempt: Attempt, options: DialOptions): Promise<Secured> {
+  const { host, tls, alpn } = target;
+  const { secure } = await import('./tls.ts');
+  const socket = await dialSocket(tcpPlace(target), attempt);
+  const peer = peerOf(socket);
+  // Under TLS nobody else listens to it; what goes wrong shows on the TLS socket.
+  socket.on('error', ignore);
+  if (options.preface !== undefined) socket.write(options.preface);
+  const [secured, info] = await attempt.within(socket, secure(socket, tls, { host, alpn }));
+  return { socket, secured, peer, info };
+}
+
+async function dialWs(target: WsTarget, attempt: Attempt, options: DialOptions): Promise<Connection> {
+  const url = parseUrl(target);
+  const { openWebSocket } = await import('./wsdial.ts');
+  const { maxMessageBytes = 0, framed = false } = options;
+  const client = { url: url.href, subprotocol: target.subprotocol, maxMessageBytes, framed };
+  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  if (target.kind === 'ws') {
+    const socket = await dialSocket({ host, port: url.port === '' ? 80 : Number(url.port) }, attempt);
+    return attempt.within(socket, openWebSocket(socket, socket, peerOf(socket), null, client));
+  }
+  const tls = target.tls ?? SYSTEM_TLS;
+  const place = { host, port: url.port === '' ? 443 : Number(url.port), tls, alpn: ['http/1.1'] };
+  const { socket, secured, peer, info } = await dialTls(place, attempt, options);
+  return attempt.within(socket, openWebSocket(secured, socket, peer, info, client));
+}
+
+/** What holds where a target says nothing: the system's authorities, and verification. */
+const SYSTEM_TLS: TlsClientOptions = {
+  ca: null,
+  cert: null,
+  key: null,
+  keyPassword: null,
+  verify: true,
+  serverName: null,
+};
+
+function parseUrl(target: WsTarget): URL {
+  const url = URL.canParse(target.url) ? new URL(target.url) : null;
+  if (url === null || url.protocol !== `${target.kind}:` || url.hostname === '')
+    throw new GatewayError('TRANSPORT-DIAL', `${target.url}: no ${target.kind} URL`);
+  url.hash = '';
+  return url;
 }
 
 function ignore(): void {}

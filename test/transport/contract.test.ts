@@ -7,6 +7,7 @@ import { listenMemory, MemoryNetwork, memoryPair } from '../../src/transport/mem
 import { listenTcp } from '../../src/transport/tcp.ts';
 import { listenTls } from '../../src/transport/tls.ts';
 import { listenUnix } from '../../src/transport/unix.ts';
+import { listenWs } from '../../src/transport/ws.ts';
 import { describeTransport } from '../contract/transport.ts';
 import { carrierOf } from '../harness/carrier.ts';
 import { Authority, clientTls, hasOpenssl, serverTls } from '../harness/certificates.ts';
@@ -71,6 +72,16 @@ describeTransport(
   },
 );
 
+const PLACE = { host: '127.0.0.1', port: 0 };
+describeTransport(
+  'ws',
+  { kind: 'ws', halfClose: false, reset: true },
+  carrierOf(
+    (options) => listenWs({ ...options, ...PLACE, path: '/mqtt', subprotocols: ['mqtt'], maxMessageBytes: 0 }),
+    ({ address }) => ({ kind: 'ws', url: `ws://${address}`, subprotocol: 'mqtt' }),
+  ),
+);
+
 if (authority === null) describe.skip('tls connection (needs the openssl program)', () => {});
 else {
   const pair = authority.issue({ name: 'localhost', alt: ['DNS:localhost', 'IP:127.0.0.1'] });
@@ -80,6 +91,22 @@ else {
     carrierOf(
       (options) => listenTls({ ...options, host: '127.0.0.1', port: 0, tls: serverTls(pair) }),
       ({ port }) => ({ kind: 'tls', host: '127.0.0.1', port, tls: clientTls(authority.ca) }),
+    ),
+  );
+  describeTransport(
+    'wss',
+    { kind: 'wss', halfClose: false, reset: true },
+    carrierOf(
+      (options) =>
+        listenWs({
+          ...options,
+          ...PLACE,
+          path: '/mqtt',
+          subprotocols: ['mqtt'],
+          maxMessageBytes: 0,
+          tls: serverTls(pair),
+        }),
+      ({ address }) => ({ kind: 'wss', url: `wss://${address}`, subprotocol: 'mqtt', tls: clientTls(authority.ca) }),
     ),
   );
 }
