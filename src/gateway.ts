@@ -7,16 +7,20 @@ import type { Log } from './base/log.ts';
 import { Metrics } from './base/metrics.ts';
 import type { Service } from './base/service.ts';
 import { Turn } from './base/turn.ts';
+import { BlockPool } from './base/writer.ts';
+import { Supervisor } from './bridge/supervisor.ts';
 import type { ListenerContext } from './broker/broker.ts';
 import { NativeBroker } from './broker/native.ts';
 import { version } from './cli/version.ts';
 import type { Config, ListenerConfig, Loaded, LogConfig } from './config/config.ts';
-import { authOptions, sessionLimits } from './settings.ts';
+import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
 import { memoryJournal } from './store/memory.ts';
+import { nativeDriver } from './sp/native.ts';
+import type { SpDriver } from './sp/sp.ts';
 import type { Journal } from './store/store.ts';
-import { listenTcp } from './transport/tcp.ts';
-import type { Bound, Connection, Listener, ListenerOptions } from './transport/transport.ts';
-import { listenUnix } from './transport/unix.ts';
+import { MemoryNetwork } from './transport/memory.ts';
+import type { Bound, Listener, ListenerOptions } from './transport/transport.ts';
+import { mqttListener, spTransports } from './transports.ts';
 
 export interface GatewayParts {
   readonly log: Log;
@@ -41,10 +45,15 @@ export class Gateway implements Service {
   private readonly running: { name: string; stop: (deadlineMs: number) => Promise<void> }[] = [];
   private broker_: NativeBroker | null = null;
   private access: AccessControl | null = null;
+  private bridges: Supervisor | null = null;
+  private readonly network = new MemoryNetwork();
+  private readonly native: SpDriver;
 
   constructor(loaded: Loaded, parts: GatewayParts) {
     this.config = loaded.config;
     this.parts = parts;
+    const { clock } = parts;
+    this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: new BlockPool() });
   }
 
   get broker(): NativeBroker {
@@ -74,6 +83,20 @@ export class Gateway implements Service {
     this.broker_ = broker;
     this.running.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
     await this.listen(broker, access);
+    const bridges = new Supervisor(
+      {
+        broker,
+        driver: (name) => (name === 'native' ? this.native : this.driver(name)),
+        clock,
+        turn: this.turn,
+        log,
+        metrics: this.metrics,
+      },
+      bridgeOptions(this.config),
+    );
+    this.bridges = bridges;
+    this.running.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
+    await bridges.start();
     const addresses = this.bound.map((b) => `${b.kind}:${b.address}`);
     log('warn', 'GW-READY', { addresses, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
   }
@@ -125,7 +148,7 @@ export class Gateway implements Service {
     }
   }
 
-  private listener(config: ListenerConfig, accept: (connection: Connection) => void): Listener {
+  private listener(config: ListenerConfig, accept: ListenerOptions['accept']): Listener {
     const options: ListenerOptions = {
       accept,
       reject: (reason, remote) => this.parts.log('info', 'CON-REFUSED', { listener: config.name, reason, remote }),
@@ -133,17 +156,12 @@ export class Gateway implements Service {
       handshakeTimeoutMs: config.connectTimeoutMs,
       proxyProtocol: config.proxyProtocol,
     };
-    switch (config.kind) {
-      case 'unix':
-        return listenUnix({
-          ...options,
-          path: config.path,
-          mode: config.mode === null ? null : Number.parseInt(config.mode, 8),
-          group: config.group,
-        });
-      default:
-        return listenTcp({ ...options, host: config.host, port: config.port });
-    }
+    return mqttListener(config, options, this.config.mqtt.maxPacketSize);
+  }
+
+  private async driver(name: 'native' | 'nanomsg'): Promise<SpDriver> {
+    if (name === 'native') return this.native;
+    throw new GatewayError('SP-DRIVER', 'nanomsg');
   }
 }
 

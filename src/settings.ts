@@ -1,6 +1,7 @@
 // From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start and reload.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
+import type { BridgeOptions } from './bridge/bridge.ts';
 import type { Config, ListenerConfig } from './config/config.ts';
 import type { SessionLimits } from './session/session.ts';
 
@@ -57,4 +58,10 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
     aclFile: listener.aclFile,
     identity: listener.useIdentityAsUsername ? 'cn' : null,
   };
+}
+
+/** NNG bridges in file order, publishers first. */
+export function bridgeOptions(config: Config): BridgeOptions[] {
+  const { pub, sub } = config.bridges.nng;
+  return [...pub, ...sub];
 }

@@ -1,0 +1,92 @@
+// The transports as sp/ and the listeners ask for them: one case for each kind, TLS and WebSocket loaded when first needed.
+// Called by gateway.ts and index.ts; the only place outside transport/ that names its files.
+import type { ListenerConfig } from './config/config.ts';
+import type { ListenTarget, Transports } from './sp/transports.ts';
+import { dial } from './transport/dial.ts';
+import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
+import { listenTcp } from './transport/tcp.ts';
+import type { Bound, Connection, DialTarget, Listener, ListenerOptions } from './transport/transport.ts';
+import { listenUnix } from './transport/unix.ts';
+
+/** A listener whose code is loaded at its start. */
+class LazyListener implements Listener {
+  private readonly make: () => Promise<Listener>;
+  private listener: Listener | null = null;
+
+  constructor(make: () => Promise<Listener>) {
+    this.make = make;
+  }
+
+  async start(): Promise<Bound[]> {
+    this.listener = await this.make();
+    return this.listener.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.listener?.stop();
+  }
+
+  /** Reads certificates again where there are some; connections that exist keep theirs. */
+  async reloadCertificates(): Promise<void> {
+    const { listener } = this;
+    if (listener !== null && 'reload' in listener && typeof listener.reload === 'function') await listener.reload();
+  }
+}
+
+/** What SP sockets listen and dial with. `network` is where inproc names live. */
+export function spTransports(network: MemoryNetwork): Transports {
+  return {
+    listen: (target, options) => spListener(target, options, network),
+    dial: (target: DialTarget, timeoutMs: number, maxMessage: number): Promise<Connection> =>
+      dial(target, { timeoutMs, network, maxMessageBytes: maxMessage, framed: true }),
+  };
+}
+
+function spListener(target: ListenTarget, options: ListenerOptions, network: MemoryNetwork): Listener {
+  switch (target.kind) {
+    case 'tcp':
+      return listenTcp({ ...options, host: target.host, port: target.port });
+    case 'unix':
+      return listenUnix({ ...options, path: target.path, mode: octal(target.mode), group: target.group });
+    case 'memory':
+      return listenMemory({ ...options, network, name: target.name });
+    case 'tls':
+      return new LazyListener(async () => {
+        const { listenTls } = await import('./transport/tls.ts');
+        return listenTls({ ...options, host: target.host, port: target.port, tls: target.tls });
+      });
+    default:
+      return new LazyListener(async () => {
+        const { listenWs } = await import('./transport/ws.ts');
+        const { host, port, path, subprotocol, maxMessage, tls } = target;
+        return listenWs({ ...options, host, port, path, subprotocols: [subprotocol], maxMessageBytes: maxMessage, framed: true, tls });
+      });
+  }
+}
+
+/** The listener of one configured MQTT address. `maxMessageBytes` bounds a WebSocket message before it is read. */
+export function mqttListener(config: ListenerConfig, options: ListenerOptions, maxMessageBytes: number): Listener {
+  const { host, port, path, tls } = config;
+  switch (config.kind) {
+    case 'tcp':
+      return listenTcp({ ...options, host, port });
+    case 'unix':
+      return listenUnix({ ...options, path, mode: octal(config.mode), group: config.group });
+    case 'ssl':
+      return new LazyListener(async () => {
+        const { listenTls } = await import('./transport/tls.ts');
+        if (tls === null) throw new Error(`listeners.${config.name} has no certificate`);
+        return listenTls({ ...options, host, port, tls });
+      });
+    default:
+      return new LazyListener(async () => {
+        const { listenWs, MQTT_SUBPROTOCOLS } = await import('./transport/ws.ts');
+        const shared = { ...options, host, port, path, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
+        return listenWs(tls === null ? shared : { ...shared, tls });
+      });
+  }
+}
+
+function octal(mode: string | null): number | null {
+  return mode === null ? null : Number.parseInt(mode, 8);
+}
