@@ -42,12 +42,14 @@ function sourcesOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => path.join(folder, name));
 }
 
-/** Names of the bundles: src/<folder>/worker.ts becomes dist/<folder>-worker.js beside the chunks that start it. */
+/** Names of the bundles: src/store/worker.ts is dist/worker.js, beside the chunk that starts it; of other folders <folder>-worker.js. */
 function entryPoints(): Record<string, string> {
   const entries: Record<string, string> = { main: path.join(root, 'src/main.ts') };
   if (existsSync(path.join(root, 'src/index.ts'))) entries.index = path.join(root, 'src/index.ts');
   for (const file of sourcesOf(path.join(root, 'src'))) {
-    if (path.basename(file) === 'worker.ts') entries[`${path.basename(path.dirname(file))}-worker`] = file;
+    if (path.basename(file) !== 'worker.ts') continue;
+    const folder = path.basename(path.dirname(file));
+    entries[folder === 'store' ? 'worker' : `${folder}-worker`] = file;
   }
   return entries;
 }

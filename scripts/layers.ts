@@ -180,11 +180,16 @@ class Check {
 
   private barrels(module: Module): void {
     if (module.file === 'index.ts') return;
+    const folder = folderOf(module.file);
     for (const node of module.body) {
-      const again =
-        node.type === 'ExportAllDeclaration' || (node.type === 'ExportNamedDeclaration' && node.source !== null);
-      if (again) this.add(module, node.start, 're-exports another file; import from where a thing is made');
       if (node.type === 'ExportDefaultDeclaration') this.add(module, node.start, 'has a default export');
+      const from = importOf(module.file, node);
+      if (from === null || node.type === 'ImportDeclaration') continue;
+      // A seam may name what of its own folder others may use; nothing else is passed on.
+      const seam = module.file === `${folder}/${folder}.ts` && folderOf(from.target) === folder;
+      if (node.type === 'ExportAllDeclaration' || !seam) {
+        this.add(module, node.start, 're-exports another file; import from where a thing is made');
+      }
     }
   }
 
@@ -213,7 +218,7 @@ class Check {
       const init = declarator.init;
       if (!isNode(init)) continue;
       const declared = module.source.slice(declarator.start, init.start);
-      if (isEmptyCollection(init) && !declared.includes('Readonly'))
+      if (isEmptyCollection(init) && !isReadonly(declared, module.source))
         this.add(module, node.start, 'module state: an empty collection at the top of a file');
       const culprit = effectIn(init, fromNode);
       if (culprit !== null) this.add(module, init.start, `calls ${culprit} at import time`);
@@ -240,6 +245,12 @@ class Check {
     };
     for (const module of this.modules) if (!state.has(module.file)) visit(module);
   }
+}
+
+/** Whether a declaration says Readonly... of its type, by itself or by the name of a type of the same file. */
+function isReadonly(declared: string, source: string): boolean {
+  const type = declared.slice(declared.indexOf(':') + 1).match(/\w+/)?.[0] ?? '';
+  return type.startsWith('Readonly') || source.includes(`type ${type} = Readonly`);
 }
 
 function isEmptyCollection(init: Node): boolean {

@@ -107,7 +107,14 @@ describe('cycles', () => {
 describe('a file', () => {
   it('may not pass on other files or have a default export', () => {
     expect(one({ 'base/a.ts': "export * from './b.ts';\n" })).toContain('re-exports');
+    expect(one({ 'base/a.ts': "export type { B } from './b.ts';\n" })).toContain('re-exports');
     expect(one({ 'base/a.ts': 'export default function f() {}\n' })).toContain('default export');
+  });
+
+  it('that is the seam may name things of its own folder', () => {
+    expect(breaches({ 'store/store.ts': "export type { B } from './b.ts';\n" })).toEqual([]);
+    expect(one({ 'store/store.ts': "export * from './b.ts';\n" })).toContain('re-exports');
+    expect(one({ 'store/store.ts': "export type { B } from '../base/b.ts';\n" })).toContain('re-exports');
   });
 
   it.each([
@@ -130,7 +137,7 @@ describe('a file', () => {
 
   it('may hold constants, functions, classes and lazy calls', () => {
     const source =
-      "import { readFileSync } from 'node:fs';\nexport const A = new Map([[1, 2]]);\nconst EMPTY: ReadonlySet<string> = new Set();\nexport const f = () => readFileSync('/x');\nexport class C {\n  x = Buffer.alloc(1);\n}\nexport const E = () => EMPTY;\n";
+      "import { readFileSync } from 'node:fs';\nexport const A = new Map([[1, 2]]);\nconst EMPTY: ReadonlySet<string> = new Set();\ntype R = ReadonlyMap<string, string>;\nconst NONE: R = new Map();\nexport const N = () => NONE;\nexport const f = () => readFileSync('/x');\nexport class C {\n  x = Buffer.alloc(1);\n}\nexport const E = () => EMPTY;\n";
     expect(breaches({ 'base/a.ts': source })).toEqual([]);
   });
 
