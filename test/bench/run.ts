@@ -1,0 +1,207 @@
+// `make bench`: the built gateway and mosquitto side by side on this machine, the same load for both, interleaved, several rounds, medians.
+//   npx tsx test/bench/run.ts [--only NAME[,NAME]] [--rounds N] [--seconds N] [--gateway-only] [--node "ARGS"] [--write]
+// --node passes options to the gateway's node (--cpu-prof); --write puts the tables into docs/benchmarks.md.
+// The load generator is `tidegate bench` in a process of its own; its own use of the processor is shown, because it must not be the limit.
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { LoadResult } from '../../src/cli/bench/run.ts';
+import { Server } from './server.ts';
+
+interface Scenario {
+  readonly name: string;
+  readonly text: string;
+  /** Arguments of `tidegate bench` beside port and time. */
+  readonly args: (server: Server) => string[];
+  /** Only the gateway has SP bridges. */
+  readonly bridge?: boolean;
+  readonly measure: 'in' | 'out' | 'p50';
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  { name: 'qos0', text: 'QoS 0, 1 to 1', args: () => ['-q', '0'], measure: 'out' },
+  { name: 'qos1', text: 'QoS 1, 1 to 1', args: () => ['-q', '1', '--inflight', '500'], measure: 'out' },
+  { name: 'qos2', text: 'QoS 2, 1 to 1', args: () => ['-q', '2', '--inflight', '500'], measure: 'out' },
+  { name: 'fanout', text: 'QoS 0, 1 to 20, copies out', args: () => ['-q', '0', '--subs', '20'], measure: 'out' },
+  { name: 'fanin', text: 'QoS 0, 50 to 1', args: () => ['-q', '0', '--pubs', '50'], measure: 'out' },
+  {
+    name: 'v5',
+    text: 'QoS 1, 1 to 1, MQTT 5.0',
+    args: () => ['-q', '1', '-V', '5', '--inflight', '500'],
+    measure: 'out',
+  },
+  {
+    name: 'mqtt2nng',
+    text: 'MQTT to NNG, 2,000 in flight',
+    args: (s) => ['-t', 'tonng/t', '--sub-url', `tcp://127.0.0.1:${s.outPort}`, '-w', '2000'],
+    bridge: true,
+    measure: 'out',
+  },
+  {
+    name: 'nng2mqtt',
+    text: 'NNG to MQTT, 2,000 in flight',
+    args: (s) => ['-t', 'fromnng/t', '--pub-url', `tcp://127.0.0.1:${s.inPort}`, '--prefix', 'in:', '-w', '2000'],
+    bridge: true,
+    measure: 'out',
+  },
+  { name: 'latency', text: 'p50 latency at 5,000/s, QoS 1', args: () => ['-q', '1', '-r', '5000'], measure: 'p50' },
+];
+
+interface Sample {
+  readonly result: LoadResult;
+  /** Share of one core that the broker used while the load ran. */
+  readonly brokerCpu: number;
+}
+
+const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+
+async function load(server: Server, scenario: Scenario, seconds: number): Promise<Sample> {
+  const args = ['bench', '-p', String(server.port), '-d', String(seconds), '--json', ...scenario.args(server)];
+  const cpuBefore = server.cpuSeconds();
+  const begin = performance.now();
+  const child = spawn(process.execPath, [path.join(root, 'dist/main.js'), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  await new Promise((resolve) => child.once('close', resolve));
+  if (!out.startsWith('{')) throw new Error(`${scenario.name} on ${server.name} gave no figures`);
+  const brokerCpu = (server.cpuSeconds() - cpuBefore) / ((performance.now() - begin) / 1000);
+  return { result: JSON.parse(out) as LoadResult, brokerCpu };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+function value(scenario: Scenario, sample: Sample): number {
+  if (scenario.measure === 'p50') return sample.result.latencyUs.p50;
+  return scenario.measure === 'in' ? sample.result.sentPerSecond : sample.result.receivedPerSecond;
+}
+
+function amount(scenario: Scenario, x: number): string {
+  if (scenario.measure === 'p50') return `${Math.round(x)} us`;
+  return x >= 1e6 ? `${(x / 1e6).toFixed(2)} M/s` : `${Math.round(x / 1000)} k/s`;
+}
+
+function share(samples: readonly Sample[], of: (sample: Sample) => number): string {
+  return `${Math.round(median(samples.map(of)) * 100)} %`;
+}
+
+/** One line of the table: path, both brokers, how many times faster, what was lost, what the processors did. */
+function row(scenario: Scenario, ours: readonly Sample[], theirs: readonly Sample[]): string {
+  const mine = median(ours.map((s) => value(scenario, s)));
+  const lost = ours.reduce((sum, s) => sum + s.result.lost + s.result.disorder, 0);
+  const cells = [scenario.text, amount(scenario, mine)];
+  if (theirs.length > 0) {
+    const other = median(theirs.map((s) => value(scenario, s)));
+    const ratio = scenario.measure === 'p50' ? other / mine : mine / other;
+    cells.push(amount(scenario, other), `${ratio.toFixed(1)} x`);
+  } else cells.push('-', '-');
+  cells.push(
+    String(lost),
+    share(ours, (s) => s.brokerCpu),
+    share(ours, (s) => s.result.loadCpu),
+  );
+  return `| ${cells.join(' | ')} |`;
+}
+
+function machine(): string {
+  const cpu = os.cpus()[0]?.model.trim() ?? 'unknown processor';
+  return `${os.cpus().length} cores (${cpu}), ${Math.round(os.totalmem() / 2 ** 30)} GB, Linux ${os.release().split('-')[0]}, Node.js ${process.version}`;
+}
+
+const HEAD = [
+  '| path | tidegate | mosquitto | ratio | lost or out of order | gateway core | load generator core |',
+  '|---|---|---|---|---|---|---|',
+];
+
+const PAGE = path.join(root, 'docs/benchmarks.md');
+const BEGIN = '<!-- figures: written by make bench -->';
+const END = '<!-- end of figures -->';
+
+function writePage(lines: readonly string[]): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (from < 0 || to < from) throw new Error('docs/benchmarks.md has no place for figures');
+  writeFileSync(PAGE, `${page.slice(0, from)}${BEGIN}\n${lines.join('\n')}\n${page.slice(to)}`);
+}
+
+function mosquittoProgram(): string | null {
+  const places = [
+    '/usr/sbin/mosquitto',
+    '/usr/local/sbin/mosquitto',
+    ...(process.env.PATH ?? '').split(':').map((p) => `${p}/mosquitto`),
+  ];
+  return places.find((file) => existsSync(file)) ?? null;
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string' },
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+      'gateway-only': { type: 'boolean', default: false },
+      node: { type: 'string', default: '' },
+      write: { type: 'boolean', default: false },
+    },
+  });
+  const wanted = values.only?.split(',');
+  const unknown = wanted?.filter((name) => !SCENARIOS.some((s) => s.name === name)) ?? [];
+  if (unknown.length > 0)
+    throw new Error(`no such scenario: ${unknown.join(', ')}; there are ${SCENARIOS.map((s) => s.name).join(', ')}`);
+  const scenarios = SCENARIOS.filter((s) => wanted?.includes(s.name) ?? true);
+  const program = values['gateway-only'] ? null : mosquittoProgram();
+  if (program === null && !values['gateway-only'])
+    console.error('mosquitto is not installed: only the gateway is measured');
+
+  const gateway = await Server.gateway(
+    root,
+    values.node.split(' ').filter((arg) => arg !== ''),
+  );
+  const servers = program === null ? [gateway] : [gateway, await Server.mosquitto(program)];
+  const samples = new Map<string, Sample[]>();
+  const of = (server: Server | undefined, scenario: Scenario): Sample[] =>
+    samples.get(`${server?.name} ${scenario.name}`) ?? [];
+  try {
+    for (const server of servers) await server.start();
+    const rest = servers.map(
+      (s) => `${s.name} listens after ${Math.round(s.startMs)} ms and rests at ${s.rssMb().toFixed(0)} MB`,
+    );
+    for (let round = 1; round <= Number(values.rounds); round++) {
+      for (const scenario of scenarios) {
+        for (const server of servers) {
+          if (scenario.bridge === true && server !== gateway) continue;
+          const sample = await load(server, scenario, Number(values.seconds));
+          samples.set(`${server.name} ${scenario.name}`, [...of(server, scenario), sample]);
+          const { result } = sample;
+          console.error(
+            `round ${round}  ${scenario.name.padEnd(9)} ${server.name.padEnd(9)} ${amount(scenario, value(scenario, sample)).padStart(10)}` +
+              `  lost ${result.lost}  order ${result.disorder}  broker ${Math.round(sample.brokerCpu * 100)} %  load ${Math.round(result.loadCpu * 100)} %`,
+          );
+        }
+      }
+    }
+    const lines = [
+      ...HEAD,
+      ...scenarios.map((scenario) => row(scenario, of(gateway, scenario), of(servers[1], scenario))),
+      '',
+      `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, MQTT 3.1.1 unless said otherwise; ${machine()}.`,
+      `${rest.join('; ')}; after the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
+    ];
+    console.log(lines.join('\n'));
+    if (values.write) writePage(lines);
+  } finally {
+    for (const server of servers.reverse()) await server.stop();
+  }
+}
+
+await main();
