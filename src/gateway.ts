@@ -14,9 +14,9 @@ import { NativeBroker } from './broker/native.ts';
 import { version } from './cli/version.ts';
 import type { Config, ListenerConfig, Loaded, LogConfig } from './config/config.ts';
 import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
-import { memoryJournal } from './store/memory.ts';
 import { nativeDriver } from './sp/native.ts';
 import type { SpDriver } from './sp/sp.ts';
+import { memoryJournal } from './store/memory.ts';
 import type { Journal } from './store/store.ts';
 import { MemoryNetwork } from './transport/memory.ts';
 import type { Bound, Listener, ListenerOptions } from './transport/transport.ts';
@@ -37,6 +37,7 @@ const SYS_INTERVAL_MS = 10_000;
 export class Gateway implements Service {
   readonly metrics = new Metrics();
   readonly turn = new Turn();
+  private readonly pool = new BlockPool();
   /** What is bound, once started. */
   readonly bound: Bound[] = [];
   private config: Config;
@@ -53,7 +54,7 @@ export class Gateway implements Service {
     this.config = loaded.config;
     this.parts = parts;
     const { clock } = parts;
-    this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: new BlockPool() });
+    this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
   }
 
   get broker(): NativeBroker {
@@ -72,6 +73,7 @@ export class Gateway implements Service {
     const broker = new NativeBroker({
       clock,
       turn: this.turn,
+      pool: this.pool,
       log,
       metrics: this.metrics,
       journal: this.journal(),

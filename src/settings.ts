@@ -1,5 +1,6 @@
 // From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start and reload.
 // Pure: opens nothing. Secrets pass through and are never shown.
+import { totalmem } from 'node:os';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
 import type { BridgeOptions } from './bridge/bridge.ts';
 import type { Config, ListenerConfig } from './config/config.ts';
@@ -7,6 +8,12 @@ import type { SessionLimits } from './session/session.ts';
 
 /** Bytes of a CONNECT: client id, will, user and password of 64 KB each would be more than any client needs (casebook of slow attacks). */
 const MAX_CONNECT_BYTES = 65_536;
+
+/** 0 chooses: a quarter of the machine's memory, at least 64 MB and at most 1 GB. */
+function memoryBudget(configured: number): number {
+  if (configured > 0) return configured;
+  return Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(totalmem() / 4)));
+}
 
 export function sessionLimits(config: Config): SessionLimits {
   const { mqtt } = config;
@@ -25,6 +32,8 @@ export function sessionLimits(config: Config): SessionLimits {
     maxTopicLevels: mqtt.maxTopicLevels,
     sendTimeoutMs: mqtt.sendTimeoutMs,
     maxConnectRate: 0,
+    maxPendingConnections: 10_000,
+    memoryBudget: memoryBudget(0),
     outbox: {
       inflight: mqtt.maxInflightWindow,
       queueLength: mqtt.maxMqueueLen,

@@ -59,7 +59,16 @@ function spListener(target: ListenTarget, options: ListenerOptions, network: Mem
       return new LazyListener(async () => {
         const { listenWs } = await import('./transport/ws.ts');
         const { host, port, path, subprotocol, maxMessage, tls } = target;
-        return listenWs({ ...options, host, port, path, subprotocols: [subprotocol], maxMessageBytes: maxMessage, framed: true, tls });
+        return listenWs({
+          ...options,
+          host,
+          port,
+          path,
+          subprotocols: [subprotocol],
+          maxMessageBytes: maxMessage,
+          framed: true,
+          tls,
+        });
       });
   }
 }

@@ -18,13 +18,23 @@ const KEPT = [1024, 256, 128] as const;
 
 /** Blocks of fixed sizes for all writers of a gateway. Buffers are not zeroed: only written parts are ever sent. */
 export class BlockPool {
+  /** Bytes of the blocks that are in use now: what all peers together have not taken yet. */
+  usedBytes = 0;
   private readonly free: Buffer[][] = BLOCK_SIZES.map(() => []);
 
   take(size: number): Buffer {
+    this.usedBytes += BLOCK_SIZES[size];
     return this.free[size].pop() ?? Buffer.allocUnsafeSlow(BLOCK_SIZES[size]);
   }
 
+  /** A block of its own for a piece that is larger than any. */
+  takeLarge(bytes: number): Buffer {
+    this.usedBytes += bytes;
+    return Buffer.allocUnsafeSlow(bytes);
+  }
+
   give(block: Buffer): void {
+    this.usedBytes -= block.length;
     const size = BLOCK_SIZES.indexOf(block.length as (typeof BLOCK_SIZES)[number]);
     if (size >= 0 && this.free[size].length < KEPT[size]) this.free[size].push(block);
   }
@@ -137,7 +147,7 @@ export class Writer implements Flushable {
     } else if (this.block !== NO_BLOCK) this.pool.give(this.block);
     // A piece larger than any block gets a buffer of its own that the pool will not take back.
     while (this.size < BLOCK_SIZES.length - 1 && BLOCK_SIZES[this.size] < bytes) this.size++;
-    this.block = bytes > BLOCK_SIZES[this.size] ? Buffer.allocUnsafeSlow(bytes) : this.pool.take(this.size);
+    this.block = bytes > BLOCK_SIZES[this.size] ? this.pool.takeLarge(bytes) : this.pool.take(this.size);
     this.at = 0;
   }
 }

@@ -3,15 +3,16 @@
 import type { Access } from '../auth/auth.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import { type Log, limitLog } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Turn } from '../base/turn.ts';
-import { BlockPool } from '../base/writer.ts';
+import type { BlockPool } from '../base/writer.ts';
 import { newDeliveryStats } from '../delivery/delivery.ts';
 import { Outbox } from '../delivery/outbox.ts';
 import type { Message } from '../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../mqtt/reason.ts';
 import { Routes } from '../router/routes.ts';
+import { Budget } from '../session/budget.ts';
 import { Client } from '../session/client.ts';
 import { Registry } from '../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
@@ -39,6 +40,8 @@ const SWEEP_MS = 1000;
 export interface NativeBrokerOptions {
   readonly clock: Clock;
   readonly turn: Turn;
+  /** Output blocks, shared with the SP sockets. */
+  readonly pool: BlockPool;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly journal: Journal;
@@ -57,25 +60,33 @@ export class NativeBroker implements Broker {
   private readonly sys: SysTree;
   private readonly timers: Timer[] = [];
   private stopping = false;
+  private rateSinceMs = 0;
+  private rateCount = 0;
+  private readonly refusals: Log;
   private readonly forget = (client: Client): void => {
     this.clients_.delete(client);
   };
 
   constructor(options: NativeBrokerOptions) {
     this.options = options;
+    const delivery = newDeliveryStats();
+    const budget = new Budget(options.clock, options.log, () => options.pool.usedBytes + delivery.queuedBytes);
+    budget.limit = options.limits.memoryBudget;
     this.core = {
       clock: options.clock,
       turn: options.turn,
-      pool: new BlockPool(),
+      pool: options.pool,
       log: options.log,
       journal: options.journal,
       router: new Routes(options.journal, options.clock),
       limits: options.limits,
       stats: newSessionStats(),
-      delivery: newDeliveryStats(),
+      delivery,
+      budget,
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };
+    this.refusals = limitLog(options.log, () => options.clock.mono(), 1000);
     this.registry = new Registry(this.core);
     const counts = (): { total: number; connected: number } => ({
       total: this.registry.size,
@@ -108,7 +119,7 @@ export class NativeBroker implements Broker {
   }
 
   accept(connection: Connection, listener: ListenerContext): void {
-    if (this.stopping) {
+    if (this.stopping || !this.admits()) {
       connection.destroy();
       return;
     }
@@ -120,6 +131,27 @@ export class NativeBroker implements Broker {
     client.start();
   }
 
+  /** Limits that hold before a peer has said anything. */
+  private admits(): boolean {
+    const { limits, stats, clock } = this.core;
+    const pending = this.clients_.size - stats.connected;
+    let why = '';
+    if (limits.maxPendingConnections > 0 && pending >= limits.maxPendingConnections)
+      why = 'too many connections that are not let in yet';
+    if (limits.maxConnectRate > 0) {
+      const nowMs = clock.mono();
+      if (nowMs - this.rateSinceMs >= 1000) {
+        this.rateSinceMs = nowMs;
+        this.rateCount = 0;
+      }
+      if (++this.rateCount > limits.maxConnectRate) why = 'too many connections a second';
+    }
+    if (why === '') return true;
+    stats.refused++;
+    this.refusals('warn', 'CON-REFUSED', { reason: why });
+    return false;
+  }
+
   attach(options: LocalOptions): LocalClient {
     return new NativeLocalClient(this.core, options, this.options.localAccess, () => {});
   }
@@ -127,6 +159,7 @@ export class NativeBroker implements Broker {
   /** New limits, for clients that connect from now on and for checks made from now on. */
   setLimits(limits: SessionLimits): void {
     this.core.limits = limits;
+    this.core.budget.limit = limits.memoryBudget;
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
   }
 

@@ -134,7 +134,8 @@ export class SysTree {
       this.loads.set(name, load);
     }
     const values = load.update(total, this.options.intervalMs);
-    LOAD_MINUTES.forEach((minutes, i) => this.set(`$SYS/broker/load/${name}/${minutes}min`, values[i].toFixed(2)));
+    for (const [i, minutes] of LOAD_MINUTES.entries())
+      this.set(`$SYS/broker/load/${name}/${minutes}min`, values[i].toFixed(2));
   }
 
   private set(topic: string, value: string): void {

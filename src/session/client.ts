@@ -203,6 +203,7 @@ export class Client {
     this.acks?.close();
     this.assembler.clear();
     this.unread = [];
+    this.core.budget.release(this.connection);
     this.connection.end();
     this.forget(this);
     if (!opened || session === null || session.client !== this) return;
@@ -281,6 +282,7 @@ export class Client {
     try {
       if (this.suspended) this.unread.push(Buffer.from(chunk));
       else this.read(chunk);
+      if (core.budget.exceeded && !this.suspended) core.budget.hold(this.connection);
     } catch (error) {
       this.fail(error);
     } finally {

@@ -5,7 +5,7 @@
 //   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
-//   state.ts      one session's state
+//   state.ts      one session's state                                     budget.ts   memory of all clients together
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
@@ -18,6 +18,7 @@ import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delive
 import type { Qos } from '../mqtt/packet.ts';
 import type { Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
+import type { Budget } from './budget.ts';
 
 /** What clients may ask for. 0 = no limit, except where said. */
 export interface SessionLimits {
@@ -39,8 +40,12 @@ export interface SessionLimits {
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
   readonly sendTimeoutMs: number;
-  /** CONNECTs a second over all listeners. */
+  /** New connections a second over all listeners. */
   readonly maxConnectRate: number;
+  /** Connections that have not been let in yet. */
+  readonly maxPendingConnections: number;
+  /** Bytes of unsent output and queued messages of all clients together, above which publishers are slowed down. */
+  readonly memoryBudget: number;
   readonly outbox: OutboxLimits;
 }
 
@@ -96,5 +101,6 @@ export interface Core {
   readonly stats: SessionStats;
   readonly delivery: DeliveryStats;
   readonly makeOutbox: MakeOutbox;
+  readonly budget: Budget;
   readonly emit: (event: BrokerEvent) => void;
 }
