@@ -3,7 +3,6 @@ import { systemClock } from '../../src/base/clock.ts';
 import type { Log } from '../../src/base/log.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
-import { BlockPool } from '../../src/base/writer.ts';
 import type {
   BridgeOptions,
   ForwardOptions,
@@ -13,9 +12,7 @@ import type {
 } from '../../src/bridge/bridge.ts';
 import { Supervisor } from '../../src/bridge/supervisor.ts';
 import type { SpOptions, SpSocket } from '../../src/sp/sp.ts';
-import { gatewaySpDriver } from '../../src/spwiring.ts';
-import { MemoryNetwork } from '../../src/transport/memory.ts';
-import { SP_DEFAULTS, Watch } from './spsockets.ts';
+import { SP_DEFAULTS, testDriver, Watch } from './spsockets.ts';
 import { StubBroker } from './stubbroker.ts';
 
 export function forward(
@@ -78,7 +75,7 @@ export class BridgeBench {
   readonly metrics = new Metrics();
   readonly lines: { level: string; id: string; fields: Record<string, unknown> }[] = [];
   readonly supervisor: Supervisor;
-  private readonly driver = gatewaySpDriver(new MemoryNetwork(), systemClock, new Turn(), new BlockPool());
+  private readonly driver = testDriver();
   private readonly sockets: SpSocket[] = [];
   private waiting: { done: () => boolean; resolve: () => void }[] = [];
 

@@ -2,9 +2,10 @@
 import { systemClock } from '../../src/base/clock.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
+import { nativeDriver } from '../../src/sp/native.ts';
 import type { SpDriver, SpEvent, SpOptions, SpSocket } from '../../src/sp/sp.ts';
-import { gatewaySpDriver } from '../../src/spwiring.ts';
 import { MemoryNetwork } from '../../src/transport/memory.ts';
+import { spTransports } from '../../src/transports.ts';
 
 export const SP_DEFAULTS: SpOptions = {
   sendBuffer: 4 << 20,
@@ -19,7 +20,8 @@ export const SP_DEFAULTS: SpOptions = {
 };
 
 export function testDriver(network = new MemoryNetwork()): SpDriver {
-  return gatewaySpDriver(network, systemClock, new Turn(), new BlockPool());
+  const transports = spTransports(network);
+  return nativeDriver({ transports, clock: systemClock, turn: new Turn(), pool: new BlockPool() });
 }
 
 /** Everything that a socket has told so far, and promises for what it will tell. */
