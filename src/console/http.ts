@@ -2,9 +2,8 @@
 // hono is loaded at start(), not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
 // A server without credentials refuses to bind anything but loopback, whatever the configuration says.
 import { readFile } from 'node:fs/promises';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
@@ -15,58 +14,15 @@ import { Audit } from './audit.ts';
 import { announcesMore } from './body.ts';
 import type { ConsoleOptions, HttpSettings } from './console.ts';
 import { EventFeed } from './events.ts';
+import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
 import type { ProcessMetrics } from './process.ts';
 import type { Route } from './route.ts';
 import { allRoutes } from './routes.ts';
 
-/** Bytes of request line and headers; more is 431. */
-export const MAX_HEADER_BYTES = 16 * 1024;
-/** Time for the head, for the whole request, between requests of a connection, and without any traffic (event streams have a heartbeat). */
-const HEAD_MS = 10_000;
-const REQUEST_MS = 30_000;
-const KEEP_ALIVE_MS = 10_000;
-const SILENT_MS = 60_000;
 /** Connections at once, each costing about 20 KB; more are closed at once. */
-export const MAX_CONNECTIONS = 512;
-
-/** Limits that every HTTP server of the gateway has, in Node's terms. */
-export const SERVER_OPTIONS = {
-  maxHeaderSize: MAX_HEADER_BYTES,
-  headersTimeout: HEAD_MS,
-  requestTimeout: REQUEST_MS,
-  keepAliveTimeout: KEEP_ALIVE_MS,
-  connectionsCheckingInterval: 5000,
-  insecureHTTPParser: false,
-  joinDuplicateHeaders: false,
-} as const;
-
-/** Binds and gives the port. Throws GatewayError TRANSPORT-BIND. */
-export function listen(server: Server | TlsServer, host: string, port: number, what: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error): void => {
-      reject(new GatewayError('TRANSPORT-BIND', `${what} ${host}:${port}: ${errorText(error)}`, error));
-    };
-    server.once('error', onError);
-    server.listen({ host, port, exclusive: true }, () => {
-      server.off('error', onError);
-      // An error of a listening socket (out of descriptors) is not the end of the gateway; accepting goes on.
-      server.on('error', () => {});
-      resolve((server.address() as AddressInfo).port);
-    });
-  });
-}
-
-/** Stops accepting, lets requests end within `deadlineMs`, then cuts what is left. */
-export function closeServer(server: Server | TlsServer, deadlineMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), Math.max(0, deadlineMs));
-    server.close(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
-}
+const MAX_CONNECTIONS = 512;
+/** Silence after which a connection is cut (event streams have a heartbeat). */
+const SILENT_MS = 60_000;
 
 async function readTls(tls: TlsServerOptions): Promise<Record<string, unknown>> {
   try {
@@ -92,8 +48,7 @@ export class HttpServer implements Service {
   private readonly access: WebAccess;
   private readonly feed: EventFeed;
   private readonly app: App;
-  private server: Server | TlsServer | null = null;
-  private boundPort = 0;
+  private listening: Listening | null = null;
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
     this.options = options;
@@ -107,13 +62,12 @@ export class HttpServer implements Service {
 
   /** "127.0.0.1:8081" once started, with the real port. */
   get address(): string {
-    const { host } = this.options.settings();
-    return `${host.includes(':') ? `[${host}]` : host}:${this.boundPort}`;
+    return addressText(this.options.settings().host, this.port);
   }
 
-  /** 0 before start(). */
+  /** 0 while not started. */
   get port(): number {
-    return this.boundPort;
+    return this.listening?.port ?? 0;
   }
 
   async start(): Promise<void> {
@@ -128,8 +82,7 @@ export class HttpServer implements Service {
     server.maxConnections = MAX_CONNECTIONS;
     server.timeout = SILENT_MS;
     server.on('checkContinue', this.onContinue(listener));
-    this.boundPort = await listen(server, settings.host, settings.port, 'http_server');
-    this.server = server;
+    this.listening = await Listening.open(server, settings.host, settings.port, 'http_server');
     this.feed.start();
     this.options.log('info', 'WEB-UP', { address: this.address, tls: settings.tls !== null, auth: settings.authType });
   }
@@ -138,21 +91,22 @@ export class HttpServer implements Service {
   async reload(): Promise<void> {
     this.access.tokens.reload();
     const { tls } = this.options.settings();
-    if (tls === null || this.server === null || !('setSecureContext' in this.server)) return;
+    const server = this.listening?.server;
+    if (tls === null || server === undefined || !('setSecureContext' in server)) return;
     const files = await readTls(tls);
     try {
-      this.server.setSecureContext(files);
+      server.setSecureContext(files);
     } catch (error) {
       throw new GatewayError('TRANSPORT-TLS', `http_server.tls: ${errorText(error)}`, error);
     }
   }
 
   async stop(deadlineMs: number): Promise<void> {
-    const { server } = this;
-    this.server = null;
-    if (server === null) return;
+    const { listening } = this;
+    this.listening = null;
+    if (listening === null) return;
     this.feed.stop();
-    await closeServer(server, deadlineMs);
+    await listening.close(deadlineMs);
   }
 
   private refuseOpenServer(settings: HttpSettings): void {

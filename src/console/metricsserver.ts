@@ -1,6 +1,6 @@
 // The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http. Built by gateway.ts when the block is present.
 // It serves /metrics and nothing else. With auth = basic it wants the credentials of http_server.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -9,7 +9,7 @@ import { WebAccess } from './access.ts';
 import { type Answer, fail } from './answer.ts';
 import { send } from './app.ts';
 import type { HttpSettings, MetricsSettings } from './console.ts';
-import { closeServer, listen, SERVER_OPTIONS } from './http.ts';
+import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
 import { PROMETHEUS_TYPE, renderMetrics } from './metrics.ts';
 
 /** Scrapers keep one connection each. */
@@ -30,8 +30,7 @@ function asHttp({ host, port, users }: MetricsSettings): HttpSettings {
 export class MetricsServer implements Service {
   private readonly options: MetricsServerOptions;
   private readonly access: WebAccess;
-  private server: Server | null = null;
-  private boundPort = 0;
+  private listening: Listening | null = null;
 
   constructor(options: MetricsServerOptions) {
     this.options = options;
@@ -40,12 +39,12 @@ export class MetricsServer implements Service {
 
   /** "127.0.0.1:9100" once started, with the real port. */
   get address(): string {
-    const { host } = this.options.settings();
-    return `${host.includes(':') ? `[${host}]` : host}:${this.boundPort}`;
+    return addressText(this.options.settings().host, this.port);
   }
 
+  /** 0 while not started. */
   get port(): number {
-    return this.boundPort;
+    return this.listening?.port ?? 0;
   }
 
   async start(): Promise<void> {
@@ -55,15 +54,14 @@ export class MetricsServer implements Service {
       void this.answer(incoming).then((answer) => this.finish(answer, incoming, outgoing));
     });
     server.maxConnections = MAX_CONNECTIONS;
-    this.boundPort = await listen(server, host, port, 'metrics');
-    this.server = server;
+    this.listening = await Listening.open(server, host, port, 'metrics');
     this.options.log('info', 'WEB-UP', { address: this.address, metrics: true });
   }
 
   async stop(deadlineMs: number): Promise<void> {
-    const { server } = this;
-    this.server = null;
-    if (server !== null) await closeServer(server, deadlineMs);
+    const { listening } = this;
+    this.listening = null;
+    await listening?.close(deadlineMs);
   }
 
   private async answer(incoming: IncomingMessage): Promise<Answer> {
