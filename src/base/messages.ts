@@ -43,6 +43,12 @@ export const MESSAGES = {
   'NNG-REFUSED': 'SP peer closed for what it sent',
   'NNG-UNMATCHED': 'SP message fits no rule',
   'NNG-DROPPED': 'NNG bridge drops messages',
+  'STO-OPEN': 'store opened',
+  'STO-DAMAGED': 'the store was damaged: it is set aside and an empty one begins',
+  'STO-FULL': 'the store takes no new messages: max_size reached, disk nearly full, or the writer is behind',
+  'STO-FAILED': 'the store cannot write, it tries again',
+  'STO-ROOM': 'the store takes new messages again',
+  'STO-LOST': 'changes could not be stored before the stop',
 } as const satisfies Record<string, string>;
 
 export type MsgId = keyof typeof MESSAGES;

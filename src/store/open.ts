@@ -1,0 +1,159 @@
+// Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
+// Called by the writer thread (worker.ts), by `tidegate store`, and by sqlite.ts to set aside. Reads and writes no session data.
+// Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html; casebook: damaged store, newer format, second process.
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import {
+  type Database,
+  openDatabase,
+  SQLITE_BUSY,
+  SQLITE_CANTOPEN,
+  SQLITE_CORRUPT,
+  SQLITE_LOCKED,
+  SQLITE_NOTADB,
+  SQLITE_READONLY,
+  SqliteError,
+} from './driver.ts';
+import { APPLICATION_ID, FORMAT_VERSION, migrate } from './schema.ts';
+
+export interface OpenOptions {
+  readonly path: string;
+  /** full: a commit is on the disk when it returns; normal: it survives the process, the last ones not a power cut. */
+  readonly synchronous: 'full' | 'normal';
+  /** Bytes of the write-ahead log at which a commit also copies it into the database. */
+  readonly checkpointBytes: number;
+  /** Wall-clock milliseconds, noted in the file. */
+  readonly now: number;
+  readonly driver?: Database['driver'];
+}
+
+export interface Opened {
+  readonly db: Database;
+  readonly pageBytes: number;
+}
+
+/** A store that cannot be opened; the text says what to do. Becomes GatewayError STORE-OPEN in the main thread. */
+export class OpenError extends Error {
+  /** The file is damaged: it may be set aside. */
+  readonly damaged: boolean;
+
+  constructor(text: string, cause?: unknown, damaged = false) {
+    super(text, { cause });
+    this.name = 'OpenError';
+    this.damaged = damaged;
+  }
+}
+
+/** Opens, checks and migrates. Throws OpenError. O(file size): PRAGMA quick_check reads every page. */
+export function openStore(options: OpenOptions): Opened {
+  const path = resolve(options.path);
+  prepareFolder(path);
+  try {
+    return tryOpen(path, options);
+  } catch (error) {
+    throw refusal(path, error);
+  }
+}
+
+function prepareFolder(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    if (existsSync(path) && !statSync(path).isFile()) throw new OpenError(`${path} is not a file`);
+  } catch (error) {
+    if (error instanceof OpenError) throw error;
+    throw new OpenError(`${path}: ${(error as Error).message}`, error);
+  }
+}
+
+function refusal(path: string, error: unknown): OpenError {
+  if (error instanceof OpenError) return error;
+  const code = error instanceof SqliteError ? error.code : 0;
+  const text = (error as Error).message;
+  if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB)
+    return new OpenError(`${path} is damaged (${text})`, error, true);
+  if (code === SQLITE_BUSY || code === SQLITE_LOCKED)
+    return new OpenError(`${path} is in use by another process`, error);
+  if (code === SQLITE_READONLY) return new OpenError(`${path} is read-only`, error);
+  if (code === SQLITE_CANTOPEN) return new OpenError(`${path} cannot be opened or created (permissions?)`, error);
+  return new OpenError(`${path}: ${text}`, error);
+}
+
+function number(db: Database, pragma: string): number {
+  return Number(db.prepare(`PRAGMA ${pragma}`, true).get([])?.[0] ?? 0);
+}
+
+function tryOpen(path: string, options: OpenOptions): Opened {
+  const db = openDatabase(path, options.driver);
+  try {
+    // One process owns the file for as long as it runs; the index of the write-ahead log then lives in memory, without a -shm file.
+    db.prepare('PRAGMA locking_mode = EXCLUSIVE', true).all([]);
+    const version = identify(db, path);
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    const mode = String(db.prepare('PRAGMA journal_mode = WAL', true).get([])?.[0]);
+    if (mode !== 'wal')
+      throw new OpenError(`${path}: the file system does not allow a write-ahead log (journal mode ${mode})`);
+    db.exec(`PRAGMA synchronous = ${options.synchronous.toUpperCase()}`);
+    const pageBytes = number(db, 'page_size');
+    db.prepare(
+      `PRAGMA wal_autocheckpoint = ${Math.max(64, Math.floor(options.checkpointBytes / pageBytes))}`,
+      true,
+    ).all([]);
+    // The log is kept at its usual size for reuse: overwriting is cheaper than growing a file anew.
+    db.prepare(`PRAGMA journal_size_limit = ${options.checkpointBytes * 2}`, true).all([]);
+    if (version > 0) check(db);
+    migrate(db, version, options.now);
+    proveWritable(db, options.now);
+    return { db, pageBytes };
+  } catch (error) {
+    try {
+      db.close();
+    } catch {
+      // The first error is the one to tell.
+    }
+    throw error;
+  }
+}
+
+/** The format version, 0 for an empty file. Throws OpenError for a newer one or a database of something else. */
+function identify(db: Database, path: string): number {
+  const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema', true).get([])?.[0] ?? 0);
+  const application = number(db, 'application_id');
+  const version = number(db, 'user_version');
+  if (tables === 0 && application === 0) return 0;
+  if (application !== APPLICATION_ID) throw new OpenError(`${path} is a database of another program`);
+  if (version > FORMAT_VERSION) {
+    throw new OpenError(
+      `${path} has format ${version}, this version knows up to ${FORMAT_VERSION}: a newer Tidegate wrote it`,
+    );
+  }
+  return version;
+}
+
+function check(db: Database): void {
+  const found = db.prepare('PRAGMA quick_check(1)', true).get([])?.[0];
+  if (found !== 'ok') throw new SqliteError(SQLITE_CORRUPT, String(found).replaceAll('\n', ' '));
+}
+
+/** A read-only file opens without complaint; only a write tells. Row 0 of `format` is the time of the last start. */
+function proveWritable(db: Database, now: number): void {
+  db.prepare('INSERT OR REPLACE INTO format VALUES (0, ?)', false).run([now]);
+}
+
+/**
+ * Renames a damaged database and its companions to `<name>.bad-<time>`; gives the new name. The thread that opened it must have ended:
+ * a connection that closes later would remove the write-ahead log of its successor by name.
+ */
+export function setAside(file: string, now: number): string {
+  const path = resolve(file);
+  const stamp = new Date(now).toISOString().replaceAll(/[-:]/g, '').replace(/\.\d+/, '');
+  let target = `${path}.bad-${stamp}`;
+  for (let n = 2; existsSync(target); n++) target = `${path}.bad-${stamp}-${n}`;
+  try {
+    for (const suffix of ['-wal', '-shm', '']) {
+      if (existsSync(path + suffix)) renameSync(path + suffix, target + suffix);
+    }
+  } catch (error) {
+    throw new OpenError(`${path} is damaged and cannot be set aside: ${(error as Error).message}`, error);
+  }
+  return target;
+}

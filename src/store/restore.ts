@@ -1,0 +1,263 @@
+// Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored (main thread).
+// Called by worker.ts and sqlite.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
+// A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes) and f64, or u32 length + bytes.
+import { Message } from '../mqtt/message.ts';
+import type { Qos, Version } from '../mqtt/packet.ts';
+import { NEVER } from './apply.ts';
+import type { Database, Row, Value } from './driver.ts';
+import { RECEIVED, SENT } from './event.ts';
+import { FrameReader, FrameWriter, unpackOrigin } from './frame.ts';
+import { unpackProperties } from './properties.ts';
+import type {
+  QueuedState,
+  Restored,
+  RestoredSession,
+  SpoolEntry,
+  StoredMessage,
+  StoredSession,
+  StoredSubscription,
+  StoredWill,
+} from './store.ts';
+
+/** In the order in which rows refer to each other. */
+const TABLES = ['session', 'subscription', 'inbound', 'will', 'message', 'queued', 'retained', 'spool'] as const;
+type Table = (typeof TABLES)[number];
+
+const SELECT: Record<Table, string> = {
+  session:
+    'SELECT id, client_id, username, expires_at, expiry_interval, protocol FROM session WHERE id > ? ORDER BY id LIMIT ?',
+  subscription: 'SELECT session, topic_filter, options, identifier FROM subscription ORDER BY session, topic_filter',
+  inbound: 'SELECT session, packet_id FROM inbound ORDER BY session, packet_id',
+  will: 'SELECT session, due_at, topic, payload, flags, expires_at, properties, origin FROM will ORDER BY session',
+  message:
+    'SELECT id, topic, payload, flags, expires_at, properties, origin FROM message WHERE id > ? ORDER BY id LIMIT ?',
+  queued:
+    'SELECT session, sequence, message, flags, state, packet_id, identifiers FROM queued ORDER BY session, sequence',
+  retained:
+    'SELECT rowid, topic, payload, flags, expires_at, properties, origin FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?',
+  spool: 'SELECT id, bridge, sequence, bytes FROM spool WHERE id > ? ORDER BY id LIMIT ?',
+};
+/** Tables whose rows carry payloads are read in steps, so that a large store does not stand in memory twice. */
+const STEPPED: ReadonlySet<Table> = new Set(['session', 'message', 'retained', 'spool']);
+const STEP = 2000;
+
+/** Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one replaced. O(rows). */
+export function sweep(db: Database, now: number): void {
+  db.exec('BEGIN IMMEDIATE');
+  db.exec('DELETE FROM session WHERE id NOT IN (SELECT max(id) FROM session GROUP BY client_id)');
+  for (const table of ['subscription', 'inbound', 'will', 'queued']) {
+    db.exec(`DELETE FROM ${table} WHERE session NOT IN (SELECT id FROM session)`);
+  }
+  // What has been sent already is finished whatever its age: the receiver may hold its packet id [MQTT-3.3.2-5].
+  const expired = 'expires_at > 0 AND expires_at <= ?';
+  db.prepare(`DELETE FROM queued WHERE state = 0 AND message IN (SELECT id FROM message WHERE ${expired})`, false).run([
+    now,
+  ]);
+  db.prepare(`DELETE FROM retained WHERE ${expired}`, false).run([now]);
+  db.exec('DELETE FROM message WHERE id NOT IN (SELECT message FROM queued)');
+  db.exec('DELETE FROM queued WHERE message NOT IN (SELECT id FROM message)');
+  db.exec('COMMIT');
+}
+
+function packValue(writer: FrameWriter, value: Value): void {
+  if (value === null) writer.u8(0);
+  else if (typeof value === 'number') {
+    writer.u8(1);
+    writer.f64(value);
+  } else if (typeof value === 'string') {
+    writer.u8(2);
+    writer.text(value);
+  } else {
+    writer.u8(3);
+    writer.blob(value);
+  }
+}
+
+export interface Pack {
+  readonly table: Table;
+  readonly width: number;
+  readonly buffer: ArrayBuffer;
+  readonly bytes: number;
+}
+
+function pack(table: Table, rows: readonly Row[]): Pack {
+  const writer = new FrameWriter();
+  for (const row of rows) for (const value of row) packValue(writer, value);
+  return { table, width: rows[0].length, buffer: writer.buffer, bytes: writer.at };
+}
+
+/** All rows, table by table. */
+export function* readPacks(db: Database): Iterable<Pack> {
+  for (const table of TABLES) {
+    const statement = db.prepare(SELECT[table], true);
+    if (!STEPPED.has(table)) {
+      const rows = statement.all([]);
+      for (let i = 0; i < rows.length; i += STEP) yield pack(table, rows.slice(i, i + STEP));
+      continue;
+    }
+    for (let last = 0; ; ) {
+      const rows = statement.all([last, STEP]);
+      if (rows.length === 0) break;
+      yield pack(table, rows);
+      last = rows[rows.length - 1][0] as number;
+    }
+  }
+}
+
+const STATES: readonly QueuedState[] = ['queued', 'sent', 'received'];
+
+/** A session being put together. */
+interface Draft {
+  readonly session: StoredSession;
+  readonly subscriptions: StoredSubscription[];
+  readonly queue: StoredMessage[];
+  readonly inbound: number[];
+  will: StoredWill | null;
+}
+
+/** Builds a Restored from packs given in the order of readPacks. */
+export class Restorer {
+  /** Number of each session in the tables, by client id. */
+  readonly sessionIds = new Map<string, number>();
+  private readonly drafts = new Map<number, Draft>();
+  private readonly messages = new Map<number, Message>();
+  private readonly retained: Message[] = [];
+  private readonly spools = new Map<string, SpoolEntry[]>();
+  private text = '';
+
+  add(pack: Pack): void {
+    const reader = new FrameReader(pack.buffer, pack.bytes);
+    const row: Row = Array(pack.width).fill(null);
+    while (reader.more) {
+      for (let i = 0; i < row.length; i++) row[i] = this.value(reader);
+      this.row(pack.table, row);
+    }
+  }
+
+  finish(): Restored {
+    for (const list of this.spools.values()) list.sort((a, b) => a.sequence - b.sequence);
+    const sessions: readonly RestoredSession[] = [...this.drafts.values()];
+    return { sessions, retained: this.retained, spools: this.spools };
+  }
+
+  private value(reader: FrameReader): Value {
+    switch (reader.u8()) {
+      case 1:
+        return reader.f64();
+      case 2: {
+        const text = reader.text() ?? '';
+        // Texts often repeat from row to row (topics): one string is kept, not many.
+        if (text === this.text) return this.text;
+        this.text = text;
+        return text;
+      }
+      case 3:
+        return reader.blob();
+      default:
+        return null;
+    }
+  }
+
+  private row(table: Table, row: Row): void {
+    switch (table) {
+      case 'session':
+        this.session(row);
+        return;
+      case 'subscription':
+        this.drafts.get(row[0] as number)?.subscriptions.push(subscription(row));
+        return;
+      case 'inbound':
+        this.drafts.get(row[0] as number)?.inbound.push(row[1] as number);
+        return;
+      case 'will': {
+        const draft = this.drafts.get(row[0] as number);
+        if (draft !== undefined) draft.will = { dueAt: row[1] as number, message: message(row, 2) };
+        return;
+      }
+      case 'message':
+        this.messages.set(row[0] as number, message(row, 1));
+        return;
+      case 'queued':
+        this.queued(row);
+        return;
+      case 'retained':
+        this.retained.push(message(row, 1));
+        return;
+      case 'spool':
+        this.spool(row);
+        return;
+    }
+  }
+
+  private session(row: Row): void {
+    const [id, clientId, username, expiresAt, expiryInterval, protocol] = row;
+    const session: StoredSession = {
+      clientId: clientId as string,
+      username: username as string | null,
+      expiresAt: expiresAt === NEVER ? Infinity : (expiresAt as number),
+      expiryInterval: expiryInterval as number,
+      version: protocol as Version,
+    };
+    this.sessionIds.set(session.clientId, id as number);
+    this.drafts.set(id as number, { session, subscriptions: [], queue: [], inbound: [], will: null });
+  }
+
+  private queued(row: Row): void {
+    const draft = this.drafts.get(row[0] as number);
+    const message = this.messages.get(row[2] as number);
+    if (draft === undefined || message === undefined) return;
+    const flags = row[3] as number;
+    const state = row[4] as number;
+    draft.queue.push({
+      sequence: row[1] as number,
+      message,
+      qos: (flags & 3) as Qos,
+      retain: (flags & 4) !== 0,
+      subscriptionIdentifiers: identifiers(row[6] as Uint8Array | null),
+      state: STATES[state === SENT || state === RECEIVED ? state : 0],
+      packetId: row[5] as number,
+    });
+  }
+
+  private spool(row: Row): void {
+    const bridge = row[1] as string;
+    let list = this.spools.get(bridge);
+    if (list === undefined) this.spools.set(bridge, (list = []));
+    list.push({ sequence: row[2] as number, bytes: Buffer.from(row[3] as Uint8Array) });
+  }
+}
+
+function subscription(row: Row): StoredSubscription {
+  const options = row[2] as number;
+  return {
+    topicFilter: row[1] as string,
+    qos: (options & 3) as Qos,
+    noLocal: (options & 4) !== 0,
+    retainAsPublished: (options & 8) !== 0,
+    retainHandling: ((options >> 4) & 3) as 0 | 1 | 2,
+    subscriptionIdentifier: row[3] as number,
+  };
+}
+
+/** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */
+function message(row: Row, at: number): Message {
+  const flags = row[at + 2] as number;
+  const properties = row[at + 4] as Uint8Array | null;
+  return new Message(
+    row[at] as string,
+    Buffer.from((row[at + 1] as Uint8Array | null) ?? []),
+    (flags & 3) as Qos,
+    (flags & 4) !== 0,
+    properties === null ? null : unpackProperties(properties),
+    row[at + 3] as number,
+    unpackOrigin(row[at + 5] as Uint8Array | null),
+  );
+}
+
+function identifiers(stored: Uint8Array | null): number[] {
+  if (stored === null) return [];
+  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
+  const list: number[] = [];
+  for (let at = 0; at + 4 <= stored.byteLength; at += 4) list.push(view.getUint32(at, true));
+  return list;
+}

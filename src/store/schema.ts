@@ -1,0 +1,49 @@
+// The tables of a store and how an older file becomes a current one. One list of migrations; PRAGMA user_version says how many have run.
+// Called by open.ts. A released migration is never changed: what is different becomes the next one.
+// INTEGER and BLOB are declared everywhere: the affinity turns the driver's REAL numbers back into integers (driver.ts).
+import type { Database } from './driver.ts';
+
+/** "TDGT": tells our files from other people's databases (PRAGMA application_id). */
+export const APPLICATION_ID = 0x54444754;
+
+/**
+ * Messages are stored once and counted by the rows of `queued` that name them. Retained messages and wills have a life of their own and keep
+ * their bytes themselves. No constraint can fail on what a client sends: a batch that cannot be written would stop all others.
+ */
+const VERSION_1 = `
+CREATE TABLE format (version INTEGER PRIMARY KEY, applied_at INTEGER);
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY, client_id TEXT, username TEXT, expires_at INTEGER, expiry_interval INTEGER, protocol INTEGER);
+CREATE TABLE subscription (
+  session INTEGER, topic_filter TEXT, options INTEGER, identifier INTEGER, PRIMARY KEY (session, topic_filter)) WITHOUT ROWID;
+CREATE TABLE message (
+  id INTEGER PRIMARY KEY, topic TEXT, payload BLOB, flags INTEGER, expires_at INTEGER, properties BLOB, origin BLOB);
+CREATE TABLE queued (
+  session INTEGER, sequence INTEGER, message INTEGER, flags INTEGER, state INTEGER, packet_id INTEGER, identifiers BLOB,
+  PRIMARY KEY (session, sequence)) WITHOUT ROWID;
+CREATE TABLE inbound (session INTEGER, packet_id INTEGER, PRIMARY KEY (session, packet_id)) WITHOUT ROWID;
+CREATE TABLE will (
+  session INTEGER PRIMARY KEY, due_at INTEGER, topic TEXT, payload BLOB, flags INTEGER, expires_at INTEGER, properties BLOB, origin BLOB);
+CREATE TABLE retained (
+  topic TEXT PRIMARY KEY, payload BLOB, flags INTEGER, expires_at INTEGER, properties BLOB, origin BLOB);
+CREATE TABLE spool (id INTEGER PRIMARY KEY, bridge TEXT, sequence INTEGER, bytes BLOB);
+CREATE UNIQUE INDEX spool_order ON spool (bridge, sequence);
+`;
+
+const MIGRATIONS: readonly string[] = [VERSION_1];
+
+/** The format this program writes. */
+export const FORMAT_VERSION = MIGRATIONS.length;
+
+/** Brings a file of version `from` (0: an empty file) to FORMAT_VERSION in one transaction. */
+export function migrate(db: Database, from: number, now: number): void {
+  if (from === FORMAT_VERSION) return;
+  db.exec('BEGIN IMMEDIATE');
+  for (let version = from; version < FORMAT_VERSION; version++) {
+    db.exec(MIGRATIONS[version]);
+    db.prepare('INSERT OR REPLACE INTO format VALUES (?, ?)', false).run([version + 1, now]);
+  }
+  db.exec(`PRAGMA user_version = ${FORMAT_VERSION}`);
+  db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  db.exec('COMMIT');
+}
