@@ -169,7 +169,10 @@ export class BridgesStandIn implements BridgeControl {
   readonly views = new Map<string, BridgeView>();
   readonly trials: Trial[] = [];
   trialResult: TrialResult = { ok: true, matched: false, reason: 'no rule matches' };
-  private readonly known = new Set(['enable', 'pub_url', 'sub_url', 'server', 'forwards', 'subscription', 'password']);
+  private readonly known = new Set([
+    ...['enable', 'pub_url', 'sub_url', 'server', 'forwards', 'subscription'],
+    ...['clientid', 'keepalive', 'username', 'password'],
+  ]);
 
   put(ref: BridgeRef, config: JsonObject, more: Partial<BridgeView> = {}): void {
     const { kind, direction, name } = ref;
