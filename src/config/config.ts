@@ -349,8 +349,10 @@ export type MatchOp = '==' | '!=' | '=~' | '!~' | '=~*' | '!~*';
 export interface RouteCondition {
   readonly field: MatchField;
   readonly op: MatchOp;
-  /** The text to compare, or the pattern without its marks; patterns are checked for the linear engine. */
+  /** The text to compare, or the pattern without its marks. */
   readonly value: string;
+  /** Compiled for the linear engine, case already cared for; null for == and !=. */
+  readonly pattern: RegExp | null;
 }
 export interface RouteConfig {
   /** All have to fit. */
@@ -502,7 +504,7 @@ export interface Config {
   readonly broker: BrokerConfig;
 }
 
-/** The effective tree with the key names of the file, defaults included, bytes and milliseconds; what `check --print` shows, secrets in clear. */
+/** A tree with the key names of the file, defaults included, sizes in bytes and durations in milliseconds. */
 export type Tree = { readonly [key: string]: TreeValue };
 export type TreeValue = string | number | boolean | null | readonly TreeValue[] | Tree;
 
@@ -524,7 +526,10 @@ export interface Loaded {
   readonly file: string | null;
   /** Every file that was read, the main one first. */
   readonly files: readonly string[];
+  /** The effective tree, secrets in clear. */
   readonly tree: Tree;
+  /** The same with secrets as "***": for `check --print`, REST and logs. */
+  readonly masked: Tree;
 }
 
 /**

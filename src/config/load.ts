@@ -1,8 +1,198 @@
-// Reads a configuration: finds the file, parses it, lays environment and --set over it, checks it, builds the frozen Config.
-// Called by config.ts only.
-import { GatewayError } from '../base/errors.ts';
-import type { Loaded, LoadOptions } from './config.ts';
+// Reads a configuration: finds the file, parses it, lays the environment and --set over it, checks it, builds the frozen Config.
+// Called by config.ts only. Touches nothing but the configuration file, what it includes and files named by TIDEGATE__..._FILE.
+// Bounds: MAX_FILE_BYTES for the file and all it includes; includes only from below the folder of the main file.
+import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
+import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { errorText, GatewayError } from '../base/errors.ts';
+import { buildConfig } from './build.ts';
+import type { Loaded, LoadOptions, Tree } from './config.ts';
+import { parseHocon, type Source } from './hocon.ts';
+import { DEFAULTS, Sink } from './keys.ts';
+import { adaptNanomq } from './nanomq.ts';
+import { type BlockNode, blockNode, MAX_FILE_BYTES } from './node.ts';
+import { applyOverrides } from './overrides.ts';
+import { ConfigError, type Position, type Problem } from './problem.ts';
+import { resolveTree } from './resolve.ts';
+import { ROOT } from './schema.ts';
+import { parseToml } from './toml.ts';
+
+/** Tried in this order when no file is named. */
+const PLACES = ['./tidegate.conf', './tidegate.toml', '/etc/tidegate/tidegate.conf', '/etc/tidegate/tidegate.toml'];
+
+type Env = Readonly<Record<string, string | undefined>>;
 
 export function load(options: LoadOptions): Loaded {
-  throw new GatewayError('CFG-READ', options.file ?? 'no file');
+  const { env = {}, set = [], cwd = process.cwd() } = options;
+  const files: string[] = [];
+  const sink = new Sink();
+  const main = options.file ?? findFile(cwd);
+  const written = main === null ? blockNode(DEFAULTS) : readTree(main, cwd, env, files, sink.warnings);
+  let tree = applyOverrides(written, env, set, cwd, sink.problems);
+  tree = withListeners(adaptNanomq(tree, sink.warnings));
+  const root = ROOT.read(tree, '', sink);
+  if (sink.problems.length > 0 || root === undefined) throw new ConfigError(sorted(sink.problems));
+  const config = buildConfig(root, (name) => own(env, name) !== undefined, sink);
+  if (sink.problems.length > 0) throw new ConfigError(sorted(sink.problems));
+  return {
+    config,
+    warnings: sorted(sink.warnings),
+    file: main,
+    files,
+    tree: ROOT.show(root, false) as Tree,
+    masked: ROOT.show(root, true) as Tree,
+  };
+}
+
+/** The tree of a file with references resolved, as it was written: no defaults, no environment on top. */
+export function readTree(file: string, cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
+  const path = resolve(cwd, file);
+  const reader = new Reader(path, file, files);
+  const text = reader.main();
+  if (extname(path).toLowerCase() === '.toml') return parseToml(text, file);
+  return resolveTree(parseHocon(text, path, reader, warnings), (name) => own(env, name));
+}
+
+function own(env: Env, name: string): string | undefined {
+  return Object.hasOwn(env, name) ? env[name] : undefined;
+}
+
+function findFile(cwd: string): string | null {
+  for (const place of PLACES) {
+    const file = isAbsolute(place) ? place : join(cwd, place);
+    try {
+      closeSync(openSync(file, 'r'));
+      return place;
+    } catch (error) {
+      // Only a file that is not there is passed over: one that cannot be read must not be replaced by another.
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code !== 'ENOENT' && code !== 'ENOTDIR')
+        throw new GatewayError('CFG-READ', `${file}: ${errorText(error)}`, error);
+    }
+  }
+  return null;
+}
+
+/** Without a listeners block MQTT is on 127.0.0.1:1883, unless this is a proxy that never leads to the broker here. */
+function withListeners(tree: BlockNode): BlockNode {
+  if (tree.fields.has('listeners') || (tree.fields.has('proxy') && !mentionsLocal(tree))) return tree;
+  const listeners = blockNode(DEFAULTS);
+  listeners.fields.set('tcp', { at: DEFAULTS, value: blockNode(DEFAULTS) });
+  return { ...tree, fields: new Map([...tree.fields, ['listeners', { at: DEFAULTS, value: listeners }]]) };
+}
+
+function mentionsLocal(tree: BlockNode): boolean {
+  const proxies = tree.fields.get('proxy')?.value;
+  if (proxies?.kind !== 'block') return false;
+  return [...proxies.fields.values()].some(({ value: proxy }) => {
+    if (proxy.kind !== 'block') return false;
+    const routes = proxy.fields.get('routes')?.value;
+    const targets = [proxy.fields.get('default')?.value];
+    if (routes?.kind === 'list') {
+      for (const route of routes.items) if (route.kind === 'block') targets.push(route.fields.get('upstream')?.value);
+    }
+    return targets.some((target) => target?.kind === 'scalar' && target.text === 'local');
+  });
+}
+
+function sorted(problems: readonly Problem[]): Problem[] {
+  const order = (a: Position, b: Position) => a.line - b.line || a.column - b.column;
+  return [...problems].sort((a, b) => (a.at.file === b.at.file ? order(a.at, b.at) : 0));
+}
+
+/** Opens the main file and what it includes. */
+class Reader implements Source {
+  private readonly path: string;
+  private readonly name: string;
+  private readonly files: string[];
+  private folder = '';
+  private bytesLeft = MAX_FILE_BYTES;
+
+  constructor(path: string, name: string, files: string[]) {
+    this.path = path;
+    this.name = name;
+    this.files = files;
+  }
+
+  main(): string {
+    try {
+      this.folder = realpathSync(dirname(this.path));
+      return this.read(this.path);
+    } catch (error) {
+      if (error instanceof ConfigError) throw error;
+      throw new GatewayError('CFG-READ', `${this.name}: ${errorText(error)}`, error);
+    }
+  }
+
+  open(path: string, at: Position, key: string): string | null {
+    try {
+      const real = realpathSync(path);
+      if (!this.isBelow(real)) throw this.outside(at, key);
+      return this.read(path);
+    } catch (error) {
+      if (error instanceof ConfigError) throw error;
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new ConfigError([{ at, key, message: errorText(error) }]);
+      if (!this.isBelow(path) && !path.startsWith(dirname(this.path) + sep)) throw this.outside(at, key);
+      return null;
+    }
+  }
+
+  show(path: string): string {
+    return path === this.path ? this.name : path;
+  }
+
+  private isBelow(path: string): boolean {
+    return path.startsWith(this.folder.endsWith(sep) ? this.folder : this.folder + sep);
+  }
+
+  private outside(at: Position, key: string): ConfigError {
+    const message = 'only files below the folder of the main file can be included';
+    return new ConfigError([{ at, key, message }]);
+  }
+
+  private read(path: string): string {
+    const bytes = readBounded(path, this.bytesLeft);
+    const at = { file: this.show(path), line: 1, column: 1 };
+    if (bytes === null) {
+      const message = `larger than ${MAX_FILE_BYTES / 1024 / 1024} MB, with what it includes`;
+      throw new ConfigError([{ at, key: 'syntax', message }]);
+    }
+    this.bytesLeft -= bytes.length;
+    this.files.push(path);
+    try {
+      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    } catch {
+      throw new ConfigError([{ at: firstBadByte(bytes, at.file), key: 'syntax', message: 'this is not UTF-8' }]);
+    }
+  }
+}
+
+/** The file, or null when it is longer than `limit`; never more than that is read. */
+function readBounded(path: string, limit: number): Buffer | null {
+  const fd = openSync(path, 'r');
+  try {
+    const chunks: Buffer[] = [];
+    for (let length = 0; ; ) {
+      const chunk = Buffer.allocUnsafe(65536);
+      const n = readSync(fd, chunk, 0, chunk.length, null);
+      if (n === 0) return Buffer.concat(chunks);
+      length += n;
+      if (length > limit) return null;
+      chunks.push(chunk.subarray(0, n));
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function firstBadByte(bytes: Buffer, file: string): Position {
+  let line = 1;
+  for (let from = 0; ; line++) {
+    const end = bytes.indexOf(10, from);
+    const row = bytes.subarray(from, end < 0 ? undefined : end);
+    const text = row.toString('utf8');
+    if (end < 0 || !Buffer.from(text).equals(row))
+      return { file, line, column: Math.max(0, text.indexOf('\ufffd')) + 1 };
+    from = end + 1;
+  }
 }

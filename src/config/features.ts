@@ -1,0 +1,67 @@
+// Configured features that this version does not run yet: one row each, deleted when the feature arrives.
+// `tidegate check` prints them as warnings, `tidegate start` refuses with CFG-NOT-BUILT, unless a row only warns.
+// Called by cli/check.ts and cli/start.ts. Data and predicates over Config, nothing else.
+import type { Config } from './config.ts';
+import type { Position, Problem } from './problem.ts';
+
+export interface MissingFeature extends Problem {
+  /** Such a configuration starts all the same: NanoMQ's files start unchanged. */
+  readonly warnOnly: boolean;
+}
+
+interface Row {
+  readonly key: string;
+  readonly text: string;
+  readonly warnOnly?: boolean;
+  /** Where it is asked for; empty = it is not. */
+  readonly used: (config: Config) => readonly Position[];
+}
+
+const ROWS: readonly Row[] = [
+  {
+    key: 'persistence',
+    text: 'persistence is not available in this version',
+    used: ({ persistence: p }) => (p.enable && p.origin !== 'sqlite' ? [p.source] : []),
+  },
+  {
+    key: 'sqlite',
+    text: 'persistence is not available in this version; nothing survives a restart',
+    warnOnly: true,
+    used: ({ persistence: p }) => (p.enable && p.origin === 'sqlite' ? [p.source] : []),
+  },
+  {
+    key: 'bridges.mqtt',
+    text: 'bridges to remote MQTT brokers are not available in this version; this one does not run',
+    warnOnly: true,
+    used: ({ bridges }) => bridges.mqtt.filter((b) => b.enable).map((b) => b.source),
+  },
+  {
+    key: 'webhook',
+    text: 'webhooks are not available in this version; no event is sent',
+    warnOnly: true,
+    used: ({ webhook }) => (webhook === null ? [] : [webhook.source]),
+  },
+  {
+    key: 'proxy',
+    text: 'the proxy is not available in this version',
+    used: ({ proxy }) => proxy.filter((p) => p.enable).map((p) => p.source),
+  },
+  {
+    key: 'broker.engine',
+    text: 'engine = aedes is not available in this version',
+    used: ({ broker }) => (broker.engine === 'aedes' ? [broker.source] : []),
+  },
+  {
+    key: 'bridges.nng driver',
+    text: 'driver = nanomsg is not available in this version',
+    used: ({ bridges: { nng } }) =>
+      [...nng.pub, ...nng.sub].filter((b) => b.enable && b.driver === 'nanomsg').map((b) => b.source),
+  },
+];
+
+/** What the configuration asks for in vain, in the order of the table. */
+export function missingFeatures(config: Config): MissingFeature[] {
+  return ROWS.flatMap(({ key, text, warnOnly = false, used }) =>
+    used(config).map((at) => ({ at, key, message: text, warnOnly })),
+  );
+}

@@ -1,0 +1,49 @@
+// Finds NNG bridges whose frames could come back: what a sub bridge publishes, a pub bridge forwards to where the sub bridge listens.
+// Called by build.ts. Warns only: such loops are sometimes meant, and a message never goes back through the bridge of its own name.
+import { meetingPoint, ruleStart } from './buildbridges.ts';
+import type { ForwardRule, NngConfig, NngPubConfig, NngSubConfig, SubscriptionRule } from './config.ts';
+import type { Sink } from './keys.ts';
+import { filtersMeet } from './values.ts';
+
+export function warnLoops(nng: NngConfig, sink: Sink): void {
+  for (const sub of nng.sub) {
+    for (const pub of nng.pub) {
+      if (!sub.enable || !pub.enable || !meet(pub, sub)) continue;
+      for (const rule of sub.subscription) {
+        const forward = pub.forwards.find((candidate) => comesBack(rule, candidate));
+        if (!rule.enable || forward === undefined) continue;
+        const message = `what this rule publishes is forwarded by bridges.nng.pub.${pub.name} (line ${forward.source.line}) and could come back`;
+        sink.warn(rule.source, `bridges.nng.sub.${sub.name}`, message);
+      }
+    }
+  }
+}
+
+/** Same name, or one listens where the other dials. */
+function meet(pub: NngPubConfig, sub: NngSubConfig): boolean {
+  if (pub.name === sub.name) return true;
+  if (pub.mode === sub.mode) return false;
+  const points = new Set(pub.urls.map(meetingPoint));
+  return sub.urls.some((url) => points.has(meetingPoint(url)));
+}
+
+function comesBack(rule: SubscriptionRule, forward: ForwardRule): boolean {
+  if (!forward.enable || forward.from === 'mqtt') return false;
+  if (!filtersMeet(publishedTo(rule), forward.localTopic)) return false;
+  const { prefix } = ruleStart(rule.remoteTopic, rule.nngDelimiter);
+  if (forward.remoteTopic !== '')
+    return forward.remoteTopic.startsWith(prefix) || prefix.startsWith(forward.remoteTopic);
+  const wildcard = forward.localTopic.search(/[#+]/);
+  const start = wildcard < 0 ? forward.localTopic : forward.localTopic.slice(0, wildcard);
+  return start.startsWith(prefix) || prefix.startsWith(start);
+}
+
+/** A filter for all topics the rule can publish to. */
+function publishedTo(rule: SubscriptionRule): string {
+  const topic =
+    rule.localTopic === '' ? `${ruleStart(rule.remoteTopic, rule.nngDelimiter).prefix}{topic}` : rule.localTopic;
+  const open = topic.indexOf('{');
+  if (open < 0) return topic;
+  const level = topic.lastIndexOf('/', open);
+  return level < 0 ? '#' : `${topic.slice(0, level)}/#`;
+}

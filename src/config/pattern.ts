@@ -1,0 +1,67 @@
+// Regular expressions that users write: compiled for V8's linear engine, whose time is bounded by the length of the text it reads.
+// Called by build code for routes. What that engine lacks (back references, look-around, large counts) is refused when the
+// configuration is read. It lacks the flag i as well, so ignoring case is done by writing both cases into the pattern.
+import { setFlagsFromString } from 'node:v8';
+
+const MAX_LENGTH = 1000;
+
+/** The compiled pattern, or what is wrong with it. */
+export function compilePattern(source: string, ignoreCase: boolean): RegExp | string {
+  if (source.length > MAX_LENGTH) return `the pattern is longer than ${MAX_LENGTH} characters`;
+  try {
+    new RegExp(source);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : '';
+    return `not a regular expression (pattern): ${text.slice(text.lastIndexOf(': ') + 2).toLowerCase()}`;
+  }
+  setFlagsFromString('--enable-experimental-regexp-engine');
+  try {
+    return new RegExp(ignoreCase ? bothCases(source) : source, 'l');
+  } catch {
+    return 'this pattern could take unbounded time: no back references, no look-around, no large counts';
+  }
+}
+
+const ESCAPE = /\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[\s\S])/y;
+
+/** a -> [aA], [a-f] -> [a-fA-F]; escapes stay as they are. */
+function bothCases(source: string): string {
+  let out = '';
+  let inClass = false;
+  for (let i = 0; i < source.length; ) {
+    ESCAPE.lastIndex = i;
+    const escaped = ESCAPE.exec(source)?.[0];
+    if (escaped !== undefined) {
+      out += escaped;
+      i += escaped.length;
+      continue;
+    }
+    const c = source[i];
+    const last = source[i + 2];
+    if (inClass && source[i + 1] === '-' && last !== undefined && last !== ']' && last !== '\\') {
+      const range = `${c}-${last}`;
+      const [lower, upper] = [range.toLowerCase(), range.toUpperCase()];
+      out += isLetter(c) && isLetter(last) && lower !== upper ? `${lower}${upper}` : range;
+      i += 3;
+      continue;
+    }
+    if (c === '[') inClass = true;
+    else if (c === ']') inClass = false;
+    const group = c === '(' && source[i + 1] === '?' ? /^\(\?(?::|<[^>]*>)?/.exec(source.slice(i))?.[0] : undefined;
+    if (group !== undefined) {
+      out += group;
+      i += group.length;
+      continue;
+    }
+    const pair = `${c.toLowerCase()}${c.toUpperCase()}`;
+    out += !isLetter(c) ? c : inClass ? pair : `[${pair}]`;
+    i++;
+  }
+  return out;
+}
+
+/** Letters with exactly one lower and one upper form. */
+function isLetter(c: string): boolean {
+  const [lower, upper] = [c.toLowerCase(), c.toUpperCase()];
+  return lower !== upper && lower.length === 1 && upper.length === 1;
+}

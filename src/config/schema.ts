@@ -1,0 +1,36 @@
+// The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a restart.
+// Read by load.ts (checking), scripts/docs.ts (etc/ and docs/) and reload.ts. Sections are in schemacore, schemabridges, schemaproxy.
+import { block, type ValueOf } from './keys.ts';
+import { BRIDGES } from './schemabridges.ts';
+import {
+  AUTH,
+  BROKER,
+  FOREIGN,
+  HTTP_SERVER,
+  LISTENERS,
+  LOG,
+  METRICS,
+  MQTT,
+  PERSISTENCE,
+  WEBHOOK,
+} from './schemacore.ts';
+import { PROXY, UPSTREAMS } from './schemaproxy.ts';
+
+/** Sections of this gateway, in the order of the reference. */
+export const SECTIONS = {
+  listeners: LISTENERS,
+  mqtt: MQTT,
+  auth: AUTH,
+  persistence: PERSISTENCE,
+  bridges: BRIDGES,
+  proxy: PROXY,
+  upstreams: UPSTREAMS,
+  http_server: HTTP_SERVER,
+  metrics: METRICS,
+  webhook: WEBHOOK,
+  log: LOG,
+  broker: BROKER,
+};
+
+export const ROOT = block({ ...SECTIONS, ...FOREIGN }, { unknown: 'error', text: 'The configuration.' });
+export type CheckedRoot = ValueOf<typeof ROOT>;

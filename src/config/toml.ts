@@ -1,0 +1,250 @@
+// Reads TOML (https://toml.io, 0.5) with @iarna/toml and finds out where every key and value stands, which that package does not tell.
+// Called by load.ts; the package is loaded here and only for .toml files. The finder never decides what is valid: it walks text the
+// package has accepted, and gives up quietly where it does not understand something (then the place of the block around it is shown).
+// Sources: the package's error has `line` and `col` counted from 0, `col` up to two past the end of the line.
+import { createRequire } from 'node:module';
+import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node } from './node.ts';
+import { ConfigError, type Position } from './problem.ts';
+
+interface TomlPackage {
+  parse(text: string): unknown;
+}
+
+/** What stands at a place of the tree: a key of a table, or an element of a list. */
+interface Spot {
+  at: Position;
+  readonly keys: Map<string, Spot>;
+  readonly items: Spot[];
+}
+
+/** Throws ConfigError with the place of the first mistake. */
+export function parseToml(text: string, file: string): BlockNode {
+  if (text.startsWith('\ufeff')) text = text.slice(1);
+  const root = new Finder(text, file).find();
+  const node = convert(parse(text, file), root, 0);
+  if (node.kind === 'block') return node;
+  throw new ConfigError([{ at: root.at, key: 'syntax', message: 'not a table' }]);
+}
+
+function parse(text: string, file: string): unknown {
+  const toml: TomlPackage = createRequire(import.meta.url)('@iarna/toml');
+  try {
+    return toml.parse(text);
+  } catch (error) {
+    const { line, col, message } = error as { line?: number; col?: number; message?: string };
+    const row = Math.max(0, line ?? 0);
+    const length = (text.split('\n')[row] ?? '').replace(/\r$/, '').length;
+    const column = Math.min(Math.max(0, col ?? 0), length) + 1;
+    const first = (message ?? 'not TOML').split('\n')[0].replace(/ at row \d+, col \d+, pos \d+:?$/, '');
+    throw new ConfigError([{ at: { file, line: row + 1, column }, key: 'syntax', message: `TOML: ${first}` }]);
+  }
+}
+
+function convert(value: unknown, spot: Spot, depth: number): Node {
+  const at = spot.at;
+  if (depth > MAX_DEPTH) throw new ConfigError([{ at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
+  if (Array.isArray(value)) {
+    return { kind: 'list', items: value.map((item, i) => convert(item, spot.items[i] ?? nowhere(at), depth + 1)), at };
+  }
+  if (value instanceof Date) return scalar(value.toISOString(), at);
+  if (typeof value === 'object' && value !== null) return table(value, spot, depth);
+  if (typeof value === 'bigint') return scalar(String(value), at, false);
+  if (typeof value === 'number' || typeof value === 'boolean') {
+    return { kind: 'scalar', value, text: String(value), quoted: false, at };
+  }
+  const text = String(value);
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new ConfigError([{ at, key: 'syntax', message: 'this text holds half of a surrogate pair' }]);
+  }
+  return scalar(text, at);
+}
+
+/** Keys in the order of the file: an object of JavaScript would put names that are numbers first. */
+function table(value: object, spot: Spot, depth: number): BlockNode {
+  const fields = new Map<string, Member>();
+  const names = new Set([...spot.keys.keys(), ...Object.keys(value)]);
+  for (const name of names) {
+    const inner = Object.getOwnPropertyDescriptor(value, name)?.value;
+    if (inner === undefined) continue;
+    const place = spot.keys.get(name) ?? nowhere(spot.at);
+    fields.set(name, { at: place.at, value: convert(inner, place, depth + 1) });
+  }
+  return { kind: 'block', fields, at: spot.at };
+}
+
+function scalar(text: string, at: Position, quoted = true): Node {
+  return { kind: 'scalar', value: text, text, quoted, at };
+}
+
+function nowhere(at: Position): Spot {
+  return { at, keys: new Map(), items: [] };
+}
+
+const BARE = /[A-Za-z0-9_-]+/y;
+const BASIC = /"(?:[^"\\\n]|\\.)*"/y;
+const LITERAL = /'[^'\n]*'/y;
+const LONG_BASIC = /"""(?:[^"\\]|\\[\s\S]|"(?!""))*"{3,5}/y;
+const LONG_LITERAL = /'''(?:[^']|'(?!''))*'{3,5}/y;
+const BLANKS = /[ \t\r]+/y;
+const SPACE = /(?:[\s]|#[^\n]*)+/y;
+const PLAIN_VALUE = /[^,\]}\n#]+/y;
+
+class Finder {
+  private readonly text: string;
+  private readonly file: string;
+  private readonly root: Spot;
+  private pos = 0;
+  private line = 1;
+  private lineStart = 0;
+  /** Up to where lines are counted. */
+  private counted = 0;
+
+  constructor(text: string, file: string) {
+    this.text = text;
+    this.file = file;
+    this.root = nowhere({ file, line: 1, column: 1 });
+  }
+
+  find(): Spot {
+    let table = this.root;
+    for (;;) {
+      this.match(SPACE);
+      if (this.pos >= this.text.length) break;
+      const before = this.pos;
+      if (this.text[this.pos] === '[') table = this.header() ?? table;
+      else this.pair(table, 0);
+      if (this.pos === before) break;
+    }
+    return this.root;
+  }
+
+  private header(): Spot | null {
+    const double = this.text.startsWith('[[', this.pos);
+    this.pos += double ? 2 : 1;
+    const at = this.here();
+    const path = this.path();
+    if (path === null) return null;
+    this.match(BLANKS);
+    this.pos += double ? 2 : 1;
+    let spot = this.root;
+    for (const key of path.slice(0, -1)) spot = last(this.enter(spot, key, at));
+    const end = this.enter(spot, path[path.length - 1], at);
+    if (!double) return last(end);
+    end.items.push(nowhere(at));
+    return last(end);
+  }
+
+  /** key = value. */
+  private pair(table: Spot, depth: number): void {
+    const at = this.here();
+    const path = this.path();
+    if (path === null) return;
+    this.match(BLANKS);
+    if (this.text[this.pos] !== '=') return;
+    this.pos++;
+    this.match(BLANKS);
+    let spot = table;
+    for (const key of path) spot = this.enter(spot, key, at);
+    this.value(spot, depth);
+  }
+
+  private value(spot: Spot, depth: number): void {
+    spot.at = this.here();
+    const c = this.text[this.pos];
+    if (depth > MAX_DEPTH) return;
+    if (c === '[') {
+      this.pos++;
+      for (;;) {
+        this.match(SPACE);
+        if (this.text[this.pos] === ',') {
+          this.pos++;
+          continue;
+        }
+        if (this.text[this.pos] === ']' || this.pos >= this.text.length) break;
+        const before = this.pos;
+        const item = nowhere(this.here());
+        spot.items.push(item);
+        this.value(item, depth + 1);
+        if (this.pos === before) return;
+      }
+      this.pos++;
+    } else if (c === '{') {
+      this.pos++;
+      for (;;) {
+        this.match(SPACE);
+        if (this.text[this.pos] === ',') {
+          this.pos++;
+          continue;
+        }
+        if (this.text[this.pos] === '}' || this.pos >= this.text.length) break;
+        const before = this.pos;
+        this.pair(spot, depth + 1);
+        if (this.pos === before) return;
+      }
+      this.pos++;
+    } else if (c === '"') this.match(LONG_BASIC) || this.match(BASIC);
+    else if (c === "'") this.match(LONG_LITERAL) || this.match(LITERAL);
+    else this.match(PLAIN_VALUE);
+  }
+
+  /** a."b c".d, or null when there is no key. */
+  private path(): string[] | null {
+    const path: string[] = [];
+    for (;;) {
+      this.match(BLANKS);
+      const at = this.here();
+      const basic = this.match(BASIC);
+      const literal = basic === '' ? this.match(LITERAL) : '';
+      const key = basic !== '' ? unquoteKey(basic) : literal !== '' ? literal.slice(1, -1) : this.match(BARE);
+      if (key === '' && basic === '' && literal === '') return null;
+      if (key === FORBIDDEN_KEY)
+        throw new ConfigError([{ at, key: FORBIDDEN_KEY, message: 'this name cannot be used' }]);
+      path.push(key);
+      if (path.length > MAX_DEPTH)
+        throw new ConfigError([{ at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
+      this.match(BLANKS);
+      if (this.text[this.pos] !== '.') return path;
+      this.pos++;
+    }
+  }
+
+  private enter(spot: Spot, key: string, at: Position): Spot {
+    const known = spot.keys.get(key);
+    if (known !== undefined) return known;
+    const made = nowhere(at);
+    spot.keys.set(key, made);
+    return made;
+  }
+
+  private match(pattern: RegExp): string {
+    pattern.lastIndex = this.pos;
+    const found = pattern.exec(this.text)?.[0] ?? '';
+    this.pos += found.length;
+    return found;
+  }
+
+  private here(): Position {
+    for (;;) {
+      const end = this.text.indexOf('\n', this.counted);
+      if (end < 0 || end >= this.pos) break;
+      this.line++;
+      this.lineStart = this.counted = end + 1;
+    }
+    return { file: this.file, line: this.line, column: this.pos - this.lineStart + 1 };
+  }
+}
+
+/** The element a header after [[...]] goes on in. */
+function last(spot: Spot): Spot {
+  return spot.items.length > 0 ? spot.items[spot.items.length - 1] : spot;
+}
+
+/** A basic string of TOML; what JSON does not know stays as it is, then the key is found by the package only. */
+function unquoteKey(quoted: string): string {
+  try {
+    const value: unknown = JSON.parse(quoted);
+    return typeof value === 'string' ? value : quoted;
+  } catch {
+    return quoted;
+  }
+}
