@@ -290,6 +290,7 @@ export interface MemoryListenerOptions extends ListenerOptions {
 
 class MemoryListener implements Listener {
   private readonly options: MemoryListenerOptions;
+  private state: 'closed' | 'listening' = 'closed';
 
   constructor(options: MemoryListenerOptions) {
     this.options = options;
@@ -299,11 +300,14 @@ class MemoryListener implements Listener {
     const { network, name } = this.options;
     if (!network.open(name, this.options))
       throw new GatewayError('TRANSPORT-BIND', `memory:${name}: address already in use (EADDRINUSE)`);
+    this.state = 'listening';
     return [{ kind: 'memory', address: `memory:${name}`, port: 0 }];
   }
 
   async stop(): Promise<void> {
-    this.options.network.close(this.options.name);
+    // The name may be another's: that of whoever won it when start() failed.
+    if (this.state === 'listening') this.options.network.close(this.options.name);
+    this.state = 'closed';
   }
 }
 
