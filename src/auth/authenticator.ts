@@ -54,6 +54,16 @@ function accept(
   return { accepted: true, identity: { clientId, username, remoteAddress, listener, claims, internal: false } };
 }
 
+/** Adds what another source says of a client that is in and has no claims yet. */
+async function withClaims(
+  result: AuthResult,
+  credentials: Credentials,
+  enrich: NonNullable<Realm['enrich']>,
+): Promise<AuthResult> {
+  if (!result.accepted || result.identity.claims !== null) return result;
+  return { accepted: true, identity: { ...result.identity, claims: await enrich(credentials) } };
+}
+
 /** Asks one source after the other until one knows the user. */
 function ask(sources: readonly Source[], credentials: Credentials, from = 0): Answer | Promise<Answer> {
   for (let i = from; i < sources.length; i++) {
@@ -79,14 +89,16 @@ export class ChainAuthenticator implements Authenticator {
   }
 
   authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
-    const result = this.decide(credentials, this.realm());
-    if (result instanceof Promise) {
-      return result.then(
-        (late) => this.counters.count(late),
+    const realm = this.realm();
+    const decided = this.decide(credentials, realm);
+    const { enrich } = realm;
+    if (!(decided instanceof Promise) && (enrich === null || !decided.accepted)) return this.counters.count(decided);
+    return Promise.resolve(decided)
+      .then((result) => (enrich === null ? result : withClaims(result, credentials, enrich)))
+      .then(
+        (result) => this.counters.count(result),
         () => this.counters.count(refuse('internal')),
       );
-    }
-    return this.counters.count(result);
   }
 
   private decide(credentials: Credentials, realm: Realm): AuthResult | Promise<AuthResult> {
@@ -126,7 +138,7 @@ export class ChainAuthenticator implements Authenticator {
     const password = credentials.password;
     if (users !== null && password !== null) {
       const last = token === null && remote === null;
-      sources.push({ check: () => users.check(username, password, last), close: () => {} });
+      sources.push({ check: () => users.check(username, password, last) });
     }
     if (token !== null) sources.push(token);
     if (remote !== null) sources.push(remote);

@@ -2,6 +2,7 @@
 // Asked by session/ for PUBLISH, SUBSCRIBE, delivery and will. Topics of the server ($SYS, $CONTROL) cannot be written whatever the
 // sources say. Verdicts are fast and not cached here; `version` tells who caches them when they may have changed.
 
+import type { Clock } from '../base/clock.ts';
 import type { Explanation } from './aclfile.ts';
 import type { Authorizer, Identity, Verdict } from './auth.ts';
 import type { Realm } from './realm.ts';
@@ -42,14 +43,19 @@ function both(a: Verdict, b: Verdict): Verdict {
 export class ChainAuthorizer implements Authorizer {
   private readonly realm: () => Realm;
   private readonly versions: { readonly current: number };
+  private readonly clock: Clock;
 
-  constructor(realm: () => Realm, versions: { readonly current: number }) {
+  /** @param versions rises with every reload. */
+  constructor(realm: () => Realm, versions: { readonly current: number }, clock: Clock) {
     this.realm = realm;
     this.versions = versions;
+    this.clock = clock;
   }
 
+  /** Rises with reloads, and with time where verdicts grow old. */
   get version(): number {
-    return this.versions.current;
+    const { periodMs } = this.realm();
+    return this.versions.current + (periodMs === 0 ? 0 : Math.floor(this.clock.mono() / periodMs));
   }
 
   publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict {

@@ -1,6 +1,7 @@
 // Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway.ts.
 // Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
 // says why. Users and rights change as one unit. Nothing here fails open.
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -11,11 +12,15 @@ import { AuthCounters, ChainAuthenticator } from './authenticator.ts';
 import { ChainAuthorizer } from './authorizer.ts';
 import { Gate } from './gate.ts';
 import { type Argon2, loadArgon2 } from './hash.ts';
+import { HttpAuth } from './http.ts';
+import { JwtAuth, TOKEN_PERIOD_MS } from './jwt.ts';
 import { FailureLimits } from './limits.ts';
 import type { AuthOptions, ListenerAuthOptions } from './options.ts';
 import { loadPasswordFile, type PasswordFile } from './passwordfile.ts';
-import { type Realm, revoked } from './realm.ts';
+import { type Realm, type Rights, revoked } from './realm.ts';
 import { Rules } from './rules.ts';
+import { loadScramFile, type ScramKeys } from './scram.ts';
+import { ScramMethod } from './scramexchange.ts';
 import { lineError } from './textfile.ts';
 import { Users } from './users.ts';
 
@@ -43,6 +48,19 @@ export type AuthReload =
 /** Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work. */
 const HASHES_AT_ONCE = 2;
 const HASHES_WAITING = 1024;
+
+/** What stays the same over reloads. */
+interface Tools {
+  readonly deps: AuthDeps;
+  readonly gate: Gate;
+  /** Failures are remembered over a reload; their limits are those of the start. */
+  readonly limits: FailureLimits | null;
+  readonly scramSecret: Buffer;
+  /** What identifies the password of a user now; for what began before a reload. */
+  readonly markNow: (listener: string, username: string) => string | null;
+  /** The web server of the last load: kept, with its connections and answers, while its options stay the same. */
+  http: { readonly key: string; readonly server: HttpAuth } | null;
+}
 
 /** Everything that was read and built for one set of options. */
 interface State {
@@ -100,26 +118,35 @@ class ListenerAccess implements Access {
 
 export class AccessControl {
   private state: State;
-  private readonly deps: AuthDeps;
-  private readonly gate: Gate;
+  /** Tells the tools that outlive a reload what holds now. */
+  private readonly publish: (state: State) => void;
+  private readonly tools: Tools;
   private readonly versions = { current: 1 };
   private readonly counters: AuthCounters;
-  private readonly limits: FailureLimits | null;
   private readonly made = new Map<string, Access>();
   private reloading: Promise<AuthReload> | null = null;
 
-  private constructor(state: State, options: AuthOptions, gate: Gate, deps: AuthDeps) {
+  private constructor(state: State, publish: (state: State) => void, tools: Tools) {
     this.state = state;
-    this.deps = deps;
-    this.gate = gate;
-    this.counters = new AuthCounters(deps.metrics);
-    this.limits = options.limits === null ? null : new FailureLimits(options.limits, deps.clock, deps.log);
+    this.publish = publish;
+    this.tools = tools;
+    this.counters = new AuthCounters(tools.deps.metrics);
   }
 
   /** Reads all files and builds; throws AUTH-SOURCE naming file and line. */
   static async build(options: AuthOptions, deps: AuthDeps): Promise<AccessControl> {
-    const gate = new Gate(HASHES_AT_ONCE, HASHES_WAITING);
-    return new AccessControl(await load(options, gate, deps), options, gate, deps);
+    const box: { state: State | null } = { state: null };
+    const tools: Tools = {
+      deps,
+      gate: new Gate(HASHES_AT_ONCE, HASHES_WAITING),
+      limits: options.limits === null ? null : new FailureLimits(options.limits, deps.clock, deps.log),
+      scramSecret: randomBytes(32),
+      markNow: (listener, username) =>
+        box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
+      http: null,
+    };
+    box.state = await load(options, tools);
+    return new AccessControl(box.state, (state) => (box.state = state), tools);
   }
 
   /** What session/ asks for clients of this listener; "" for clients inside the process. */
@@ -129,8 +156,8 @@ export class AccessControl {
       const realm = (): Realm => realmOf(this.state, listener);
       access = new ListenerAccess(
         realm,
-        new ChainAuthenticator(realm, this.limits, this.counters),
-        new ChainAuthorizer(realm, this.versions),
+        new ChainAuthenticator(realm, this.tools.limits, this.counters),
+        new ChainAuthorizer(realm, this.versions, this.tools.deps.clock),
       );
       this.made.set(listener, access);
     }
@@ -148,15 +175,15 @@ export class AccessControl {
   private async apply(options: AuthOptions): Promise<AuthReload> {
     let next: State;
     try {
-      next = await load(options, this.gate, this.deps);
+      next = await load(options, this.tools);
     } catch (error) {
       const known = error instanceof GatewayError ? error : new GatewayError('AUTH-SOURCE', errorText(error), error);
       return { ok: false, error: known };
     }
     const before = this.state;
     this.state = next;
+    this.publish(next);
     this.versions.current++;
-    closeSources(before);
     return {
       ok: true,
       ...difference(before, next),
@@ -164,25 +191,14 @@ export class AccessControl {
     };
   }
 
-  /** Lets go of connections and timers of remote sources. */
+  /** Lets go of the connections of remote sources. */
   close(): void {
-    closeSources(this.state);
+    this.tools.http?.server.close();
   }
 }
 
 function realmOf(state: State, listener: string): Realm {
   return state.listeners.get(listener) ?? state.base;
-}
-
-function realms(state: State): Set<Realm> {
-  return new Set([state.base, ...state.listeners.values()]);
-}
-
-function closeSources(state: State): void {
-  for (const realm of realms(state)) {
-    realm.token?.close();
-    realm.remote?.close();
-  }
 }
 
 /** Every user table of a state once, by the name of the listeners that have it. */
@@ -234,23 +250,27 @@ async function argon2For(files: readonly PasswordFile[], deps: AuthDeps): Promis
   return null;
 }
 
-async function load(options: AuthOptions, gate: Gate, deps: AuthDeps): Promise<State> {
+/** Reads every file that the options name; the first error, in the order of the keys, is thrown. */
+async function readFiles(options: AuthOptions): Promise<Files> {
   const files = new Files();
   const listeners = [...options.listeners.values()];
   const paths = (list: (string | null | undefined)[]): string[] => list.filter((path) => typeof path === 'string');
-  // All reads are started at once; the first error in this order is the one that is told.
   const reads: Promise<unknown>[] = [
     ...paths([options.passwordFile, ...listeners.map((one) => one.passwordFile)]).map((path) => files.password(path)),
     ...paths([options.aclFile, ...listeners.map((one) => one.aclFile)]).map((path) => files.acl(path)),
   ];
-  const outcomes = await Promise.allSettled(reads);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  for (const outcome of await Promise.allSettled(reads)) if (outcome.status === 'rejected') throw outcome.reason;
+  return files;
+}
+
+async function load(options: AuthOptions, tools: Tools): Promise<State> {
+  const files = await readFiles(options);
   const { passwords, acls } = await files.loaded();
-  const argon2 = await argon2For(passwords, deps);
-  warn(passwords, acls, deps.log);
-  const base = await baseRealm(options, files, gate, argon2);
+  const argon2 = await argon2For(passwords, tools.deps);
+  const base = await baseRealm(options, files, tools, argon2);
   const made = new Map<string, Realm>();
-  for (const [name, own] of options.listeners) made.set(name, await listenerRealm(base, own, files, gate, argon2));
+  for (const [name, own] of options.listeners) made.set(name, await listenerRealm(base, own, files, tools, argon2));
+  warn(passwords, acls, tools.deps.log);
   return { base, listeners: made };
 }
 
@@ -263,36 +283,75 @@ function warn(passwords: readonly PasswordFile[], acls: readonly AclFile[], log:
   for (const acl of acls) for (const text of acl.warnings) log('warn', 'AUTH-WARNING', { text });
 }
 
-async function baseRealm(options: AuthOptions, files: Files, gate: Gate, argon2: Argon2 | null): Promise<Realm> {
+async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon2: Argon2 | null): Promise<Realm> {
+  const { clock } = tools.deps;
   const file = options.passwordFile === null ? null : await files.password(options.passwordFile);
-  const known = file !== null || options.passwords !== null;
+  const scram = options.scramFile === null ? null : await loadScramFile(options.scramFile);
+  const known = file !== null || options.passwords !== null || scram !== null;
+  const jwt = options.jwt === null ? null : await JwtAuth.load(options.jwt, clock);
+  const http = httpFor(options, tools);
+  const rights: Rights[] = [];
+  if (jwt !== null) rights.push(jwt);
+  if (http?.authorizes) rights.push(http);
+  const periods = [...(jwt === null ? [] : [TOKEN_PERIOD_MS]), ...(http?.authorizes ? [http.periodMs] : [])];
   return {
     allowAnonymous: options.allowAnonymous,
-    users: known ? new Users({ file, passwords: options.passwords, scram: null }, gate, argon2) : null,
-    token: null,
-    remote: null,
+    users: known ? new Users({ file, passwords: options.passwords, scram }, tools.gate, argon2) : null,
+    token: jwt,
+    remote: http?.authenticates ? http : null,
     identity: null,
     acl: options.aclFile === null ? null : await files.acl(options.aclFile),
     aclSubscribe: options.aclSubscribe,
     rules: options.rules === null ? null : new Rules(options.rules),
-    rights: [],
-    enhanced: [],
+    rights,
+    enhanced: scramFor(options, file, scram, tools),
+    enrich: http?.authorizes ? (credentials) => http.claims(credentials) : null,
+    periodMs: periods.length === 0 ? 0 : Math.min(...periods),
     denyAction: options.denyAction,
   };
+}
+
+/** The web server, the running one if nothing about it has changed; a replaced one ends when its last requests have. */
+function httpFor(options: AuthOptions, tools: Tools): HttpAuth | null {
+  const { clock, log } = tools.deps;
+  const key = JSON.stringify(options.http);
+  if (tools.http !== null && tools.http.key === key) return tools.http.server;
+  const server = options.http === null ? null : new HttpAuth(options.http, clock, log);
+  tools.http?.server.retire();
+  tools.http = server === null ? null : { key, server };
+  return server;
+}
+
+/** SCRAM-SHA-256 for the users whose password or keys are known; where the password file has a name too, the file decides. */
+function scramFor(
+  options: AuthOptions,
+  file: PasswordFile | null,
+  stored: ReadonlyMap<string, ScramKeys> | null,
+  tools: Tools,
+): ScramMethod[] {
+  if (options.passwords === null && stored === null) return [];
+  const without = <T>(users: ReadonlyMap<string, T> | null): ReadonlyMap<string, T> | null =>
+    users === null || file === null ? users : new Map([...users].filter(([name]) => !file.users.has(name)));
+  const passwords = without(options.passwords);
+  // As in the table of users, a configured password goes before stored keys.
+  const others = stored === null ? null : new Map([...stored].filter(([name]) => passwords?.has(name) !== true));
+  return [new ScramMethod({ passwords, stored: without(others) }, tools)];
 }
 
 async function listenerRealm(
   base: Realm,
   own: ListenerAuthOptions,
   files: Files,
-  gate: Gate,
+  tools: Tools,
   argon2: Argon2 | null,
 ): Promise<Realm> {
   const realm: { -readonly [K in keyof Realm]: Realm[K] } = { ...base, identity: own.identity ?? null };
+  // The certificate says who it is; no other way to a name is open then.
+  if (realm.identity !== null) realm.enhanced = [];
   if (typeof own.allowAnonymous === 'boolean') realm.allowAnonymous = own.allowAnonymous;
   if (typeof own.passwordFile === 'string') {
     const file = await files.password(own.passwordFile);
-    realm.users = new Users({ file, passwords: null, scram: null }, gate, argon2);
+    realm.users = new Users({ file, passwords: null, scram: null }, tools.gate, argon2);
     realm.token = null;
     realm.remote = null;
     realm.enhanced = [];

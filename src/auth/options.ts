@@ -1,6 +1,8 @@
 // What auth/ is built from, as plain data: gateway.ts maps the configuration to it. Secrets are in clear here and are never shown.
 import type { DenyAction } from './auth.ts';
 import type { CertificateField } from './certificate.ts';
+import type { HttpAuthOptions } from './http.ts';
+import type { JwtOptions } from './jwt.ts';
 import type { LimitOptions } from './limits.ts';
 import type { RulesOptions } from './rules.ts';
 
@@ -24,6 +26,10 @@ export interface AuthOptions {
   readonly aclSubscribe: 'granted' | 'truthful';
   /** auth.password; null without the block. */
   readonly passwords: ReadonlyMap<string, string> | null;
+  /** Users with stored SCRAM-SHA-256 keys; null without. */
+  readonly scramFile: string | null;
+  readonly jwt: JwtOptions | null;
+  readonly http: HttpAuthOptions | null;
   /** acl.rules and no_match; null when the configuration has neither. */
   readonly rules: RulesOptions | null;
   readonly denyAction: DenyAction;

@@ -2,7 +2,7 @@
 // Built whole by chain.ts from files and options, read by authenticator.ts and authorizer.ts, never changed afterwards.
 
 import type { AclFile, Explanation } from './aclfile.ts';
-import type { DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
+import type { Credentials, DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
 import type { CertificateField } from './certificate.ts';
 import type { Action, Rules } from './rules.ts';
 import type { Source } from './source.ts';
@@ -31,6 +31,10 @@ export interface Realm {
   readonly rules: Rules | null;
   readonly rights: readonly Rights[];
   readonly enhanced: readonly EnhancedMethod[];
+  /** Asked for claims of a client that another source let in; null without. */
+  readonly enrich: ((credentials: Credentials) => Promise<ReadonlyMap<string, unknown>>) | null;
+  /** After so many milliseconds verdicts may have changed by themselves (remote answers, tokens that expire); 0 = never. */
+  readonly periodMs: number;
   readonly denyAction: DenyAction;
 }
 

@@ -152,12 +152,14 @@ interface Rule {
 export class Rules {
   private readonly rules: readonly Rule[];
   private readonly noMatch: boolean;
+  private readonly otherwise: string;
 
-  /** Throws AUTH-SOURCE naming the rule that makes no sense. */
-  constructor(options: RulesOptions) {
+  /** Throws AUTH-SOURCE naming the rule that makes no sense; `name` says where the rules come from. */
+  constructor(options: RulesOptions, name = 'auth.acl.rules') {
     this.noMatch = options.noMatch === 'allow';
+    this.otherwise = name === 'auth.acl.rules' ? 'auth.no_match' : `${name}: no rule matches`;
     this.rules = options.rules.map((rule, i) => {
-      const where = `auth.acl.rules[${i}]`;
+      const where = `${name}[${i}]`;
       return {
         allow: rule.permit === 'allow',
         publish: rule.action !== 'subscribe',
@@ -176,7 +178,7 @@ export class Rules {
   }
 
   explain(subject: RuleSubject, action: Action, topic: string): Explanation {
-    return this.first(subject, action, topic) ?? { allowed: this.noMatch, rule: 'auth.no_match' };
+    return this.first(subject, action, topic) ?? { allowed: this.noMatch, rule: this.otherwise };
   }
 
   private first(subject: RuleSubject, action: Action, topic: string): Explanation | null {

@@ -17,6 +17,4 @@ export type Answer =
 export interface Source {
   /** Credentials have a user name or a password, and the password has no NUL. */
   check(credentials: Credentials): Answer | Promise<Answer>;
-  /** Lets go of connections and timers. */
-  close(): void;
 }
