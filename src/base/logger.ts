@@ -244,7 +244,7 @@ class FileOutput implements Output {
 
 /** pino-pretty is loaded only for a person at a terminal. */
 async function painter(): Promise<(line: string) => string> {
-  const { prettyFactory } = await import('pino-pretty');
+  const { prettyFactory } = (await import('pino-pretty')).default;
   const pretty = prettyFactory({
     colorize: true,
     translateTime: 'SYS:HH:MM:ss.l',

@@ -43,6 +43,21 @@ const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./passwd.ts')).registerPasswd,
   },
   {
+    name: 'pub',
+    summary: 'publish MQTT messages',
+    load: async () => (await import('./pub.ts')).registerPub,
+  },
+  {
+    name: 'sub',
+    summary: 'subscribe to MQTT topics',
+    load: async () => (await import('./sub.ts')).registerSub,
+  },
+  {
+    name: 'nng',
+    summary: 'publish to or subscribe at SP peers',
+    load: async () => (await import('./nng.ts')).registerNng,
+  },
+  {
     name: 'bench',
     summary: 'measure a broker or a bridge',
     load: async () => (await import('./bench.ts')).registerBench,
