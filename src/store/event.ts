@@ -76,6 +76,8 @@ export class Slot {
   misses: number;
   /** The close that writes a later message of this session: earlier ones may not stay behind, order would be lost in a crash. */
   mark = 0;
+  /** Where in the log that later message stands. */
+  markAt = 0;
   /** Spools: the highest sequence that has gone to the writer, and up to which they were deleted again. */
   top = -1;
   deleted = -1;

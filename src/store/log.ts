@@ -148,7 +148,7 @@ export class OpenLog {
       const event = events[i];
       if (event.place !== OPEN) continue;
       const full = frame.at >= BATCH_BYTES || batch.events.length >= limit;
-      if (full || (!whole && stays(event, batch.serial, this.round, carrying))) {
+      if (full || (!whole && stays(event, i, batch.serial, this.round, carrying))) {
         carrying = true;
         rest.push(event);
         if (i < this.grouped) grouped++;
@@ -190,7 +190,9 @@ export class OpenLog {
     for (let i = events.length - 1; i >= 0; i--) {
       const event = events[i];
       if (event.place !== OPEN || (event.kind !== QUEUED && event.kind !== SPOOL_PUT) || event.slot === null) continue;
-      if (!hopeful(event) || this.round - event.born >= 2) event.slot.mark = serial;
+      if (event.slot.mark === serial || (hopeful(event) && this.round - event.born < 2)) continue;
+      event.slot.mark = serial;
+      event.slot.markAt = i;
     }
   }
 
@@ -266,10 +268,11 @@ function hopeful(event: Event): boolean {
   return event.kind === SPOOL_PUT || (event.kind === QUEUED && event.state === SENT);
 }
 
-function stays(event: Event, serial: number, round: number, carrying: boolean): boolean {
+function stays(event: Event, index: number, serial: number, round: number, carrying: boolean): boolean {
   if (event.kind === DONE || event.kind === SPOOL_DELETE) return carrying;
   if (event.slot === null || !hopeful(event)) return false;
-  return event.slot.mark !== serial && round - event.born < 2;
+  const ordered = event.slot.mark !== serial || index > event.slot.markAt;
+  return ordered && round - event.born < 2;
 }
 
 /** The layouts are drawn in frame.ts. */

@@ -1,0 +1,168 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { openDatabase } from '../../src/store/driver.ts';
+import type { Journal } from '../../src/store/store.ts';
+import { crashCopy, message, queued, session, settled, storePath, testJournal } from '../harness/journal.ts';
+
+let open: Journal[] = [];
+afterEach(async () => {
+  await Promise.all(open.map((journal) => journal.close()));
+  open = [];
+});
+
+async function start(path: string, options = {}): Promise<ReturnType<typeof testJournal>> {
+  const made = testJournal(path, options);
+  open.push(made.journal);
+  await made.journal.load();
+  return made;
+}
+
+/** A database of about 400 KB, closed in order. */
+async function filled(): Promise<string> {
+  const path = storePath();
+  const { journal } = await start(path);
+  journal.sessionPut(session('c'));
+  for (let n = 1; n <= 100; n++) {
+    journal.messageQueued('c', queued(n, message('t', randomBytes(2000))));
+    journal.retainedPut(message(`r/${n}`, randomBytes(1500)));
+  }
+  expect(await settled(journal)).toBe(0);
+  await journal.close();
+  return path;
+}
+
+const DAMAGE: Record<string, (path: string, size: number) => void> = {
+  'full of zeros': (path, size) => writeFileSync(path, Buffer.alloc(size)),
+  'cut in half': (path, size) => truncateSync(path, (size >> 1) - ((size >> 1) % 512) + 100),
+  'a text file': (path) => writeFileSync(path, 'this was a database once\n'.repeat(400)),
+  'without its header': (path) => {
+    const bytes = readFileSync(path);
+    randomBytes(200).copy(bytes);
+    writeFileSync(path, bytes);
+  },
+  'with every other page overwritten': (path, size) => {
+    const bytes = readFileSync(path);
+    for (let at = 4096; at < size - 4096; at += 8192) randomBytes(4096).copy(bytes, at);
+    writeFileSync(path, bytes);
+  },
+};
+
+describe('a damaged database', () => {
+  for (const [how, damage] of Object.entries(DAMAGE)) {
+    test(`${how} is set aside, and an empty store begins and stores`, async () => {
+      const path = await filled();
+      damage(path, statSync(path).size);
+      const first = testJournal(path);
+      open.push(first.journal);
+      expect(await first.journal.load()).toEqual({ sessions: [], retained: [], spools: new Map() });
+      expect(first.logged).toContain('STO-DAMAGED');
+      expect(readdirSync(dirname(path)).some((name) => name.startsWith('t.db.bad-'))).toBe(true);
+      first.journal.sessionPut(session('new'));
+      expect(await settled(first.journal)).toBe(0);
+      await first.journal.close();
+      const second = testJournal(path);
+      open.push(second.journal);
+      expect((await second.journal.load()).sessions.map((s) => s.session.clientId)).toEqual(['new']);
+    });
+  }
+
+  test('stops the start when on_corrupt is stop, and stays where it is', async () => {
+    const path = await filled();
+    DAMAGE['full of zeros'](path, statSync(path).size);
+    const { journal } = testJournal(path, { onCorrupt: 'stop' });
+    await expect(journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('bad'))).toEqual([]);
+  });
+});
+
+describe('a database that is not ours to open', () => {
+  test('is refused when a newer version wrote it, and not touched', async () => {
+    const path = await filled();
+    const db = openDatabase(path);
+    db.exec('PRAGMA user_version = 99');
+    db.close();
+    const before = readFileSync(path);
+    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test('is refused when it is the database of another program', async () => {
+    const path = storePath();
+    mkdirSync(dirname(path), { recursive: true });
+    const db = openDatabase(path);
+    db.exec('CREATE TABLE things (a)');
+    db.close();
+    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('bad'))).toEqual([]);
+  });
+
+  test('is refused while another process has it', async () => {
+    const path = storePath();
+    await start(path);
+    const script = `
+      const { openStore } = await import(${JSON.stringify(resolve(import.meta.dirname, '../../src/store/open.ts'))});
+      try { openStore({ path: ${JSON.stringify(path)}, synchronous: 'full', checkpointBytes: 4e6, now: 0 }); console.log('opened'); }
+      catch (error) { console.log(error.message); }`;
+    const child = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+      encoding: 'utf8',
+    });
+    expect(child.stdout).toContain('in use by another process');
+  });
+
+  test('is refused when the path is a folder', async () => {
+    const path = storePath();
+    mkdirSync(path, { recursive: true });
+    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+  });
+
+  test('is refused when the folder cannot be made', async () => {
+    await expect(testJournal('/proc/tidegate/t.db').journal.load()).rejects.toMatchObject({
+      code: 'STORE-OPEN',
+    });
+  });
+});
+
+test('a journal without persistence of its files opens again after close', async () => {
+  const path = await filled();
+  const { journal } = await start(path);
+  await journal.close();
+  const again = testJournal(path);
+  open.push(again.journal);
+  expect((await again.journal.load()).retained).toHaveLength(100);
+  expect(existsSync(path)).toBe(true);
+});
+
+test('rubbish behind the write-ahead log costs nothing that was committed', async () => {
+  const path = storePath();
+  const first = await start(path);
+  first.journal.sessionPut(session('c'));
+  expect(await settled(first.journal)).toBe(0);
+  const copy = crashCopy(path);
+  writeFileSync(`${copy}-wal`, Buffer.concat([readFileSync(`${copy}-wal`), randomBytes(5000)]));
+  const second = testJournal(copy);
+  open.push(second.journal);
+  expect((await second.journal.load()).sessions).toHaveLength(1);
+});
+
+test('rubbish inside the write-ahead log never stops the start', async () => {
+  const path = storePath();
+  const first = await start(path);
+  for (let n = 1; n <= 50; n++) {
+    first.journal.retainedPut(message(`r/${n}`, randomBytes(1500)));
+    expect(await settled(first.journal)).toBe(0);
+  }
+  for (let round = 0; round < 8; round++) {
+    const copy = crashCopy(path);
+    const bytes = readFileSync(`${copy}-wal`);
+    const at = Math.floor((bytes.length * round) / 8);
+    randomBytes(Math.min(9000, bytes.length - at)).copy(bytes, at);
+    writeFileSync(`${copy}-wal`, bytes);
+    const second = await start(copy);
+    second.journal.retainedPut(message('new'));
+    expect(await settled(second.journal)).toBe(0);
+    await second.journal.close();
+  }
+});
