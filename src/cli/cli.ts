@@ -38,6 +38,11 @@ const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./start.ts')).registerStart,
   },
   {
+    name: 'check',
+    summary: 'validate a configuration',
+    load: async () => (await import('./check.ts')).registerCheck,
+  },
+  {
     name: 'passwd',
     summary: 'edit a password file',
     load: async () => (await import('./passwd.ts')).registerPasswd,
@@ -61,6 +66,11 @@ const COMMANDS: readonly CommandRow[] = [
     name: 'bench',
     summary: 'measure a broker or a bridge',
     load: async () => (await import('./bench.ts')).registerBench,
+  },
+  {
+    name: 'ctl',
+    summary: 'look at a running gateway and change it',
+    load: async () => (await import('./ctl.ts')).registerCtl,
   },
 ];
 
