@@ -286,9 +286,9 @@ function warn(passwords: readonly PasswordFile[], acls: readonly AclFile[], log:
 async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon2: Argon2 | null): Promise<Realm> {
   const { clock } = tools.deps;
   const file = options.passwordFile === null ? null : await files.password(options.passwordFile);
-  const scram = options.scramFile === null ? null : await loadScramFile(options.scramFile);
+  const scram = typeof options.scramFile === 'string' ? await loadScramFile(options.scramFile) : null;
   const known = file !== null || options.passwords !== null || scram !== null;
-  const jwt = options.jwt === null ? null : await JwtAuth.load(options.jwt, clock);
+  const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock) : null;
   const http = httpFor(options, tools);
   const rights: Rights[] = [];
   if (jwt !== null) rights.push(jwt);
@@ -314,9 +314,9 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
 /** The web server, the running one if nothing about it has changed; a replaced one ends when its last requests have. */
 function httpFor(options: AuthOptions, tools: Tools): HttpAuth | null {
   const { clock, log } = tools.deps;
-  const key = JSON.stringify(options.http);
+  const key = JSON.stringify(options.http ?? null);
   if (tools.http !== null && tools.http.key === key) return tools.http.server;
-  const server = options.http === null ? null : new HttpAuth(options.http, clock, log);
+  const server = options.http ? new HttpAuth(options.http, clock, log) : null;
   tools.http?.server.retire();
   tools.http = server === null ? null : { key, server };
   return server;

@@ -8,6 +8,8 @@ export interface LimitOptions {
   /** Failures within windowMs before a lock; 0 = no limit of that kind. */
   readonly perAddress: number;
   readonly perUser: number;
+  /** Of one user from one address: stops a guesser, and harms nobody else behind the same address. */
+  readonly perPair: number;
   readonly windowMs: number;
   /** The first lock; each further one is twice as long, up to longestLockMs. */
   readonly lockMs: number;
@@ -16,6 +18,23 @@ export interface LimitOptions {
   readonly remembered: number;
   /** Addresses that are never locked: a proxy or gateway in front stands for many clients. */
   readonly exempt: (address: string) => boolean;
+}
+
+/** Only guessing one user's password from one address is slowed down; clients of this machine are not. */
+export const DEFAULT_LIMITS: LimitOptions = {
+  perAddress: 0,
+  perUser: 0,
+  perPair: 20,
+  windowMs: 60_000,
+  lockMs: 10_000,
+  longestLockMs: 15 * 60_000,
+  remembered: 10_000,
+  exempt: isLocal,
+};
+
+/** Loopback and Unix sockets. */
+function isLocal(address: string): boolean {
+  return address === '' || address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
 }
 
 interface Record {
@@ -38,6 +57,7 @@ export class FailureLimits {
   private readonly log: Log;
   private readonly addresses = new Map<string, Record>();
   private readonly users = new Map<string, Record>();
+  private readonly pairs = new Map<string, Record>();
 
   constructor(options: LimitOptions, clock: Clock, log: Log) {
     this.options = options;
@@ -48,22 +68,30 @@ export class FailureLimits {
   /** Whether an attempt is refused without a look at the password. */
   locked(address: string, username: string | null): boolean {
     const now = this.clock.mono();
-    if (!this.options.exempt(address) && isLocked(this.addresses.get(address), now)) return true;
+    const exempt = this.options.exempt(address);
+    if (!exempt && isLocked(this.addresses.get(address), now)) return true;
     if (username === null) return false;
+    if (!exempt && isLocked(this.pairs.get(pairKey(address, username)), now)) return true;
     const user = this.users.get(username);
     return isLocked(user, now) && user?.known.includes(address) !== true;
   }
 
   failed(address: string, username: string | null): void {
-    const { perAddress, perUser, exempt } = this.options;
-    if (perAddress > 0 && !exempt(address)) this.count(this.addresses, address, perAddress, { address });
+    const { perAddress, perUser, perPair } = this.options;
+    const exempt = this.options.exempt(address);
+    if (perAddress > 0 && !exempt) this.count(this.addresses, address, perAddress, { address });
+    if (perPair > 0 && !exempt && username !== null) {
+      this.count(this.pairs, pairKey(address, username), perPair, { address, username });
+    }
     // Names that nobody has are counted too: else the answer would tell which names exist.
     if (perUser > 0 && username !== null) this.count(this.users, username, perUser, { username });
   }
 
   passed(address: string, username: string | null): void {
     this.addresses.delete(address);
-    if (username === null || this.options.perUser === 0) return;
+    if (username === null) return;
+    this.pairs.delete(pairKey(address, username));
+    if (this.options.perUser === 0) return;
     const user = this.users.get(username);
     const known = (user?.known ?? []).filter((one) => one !== address).slice(1 - KNOWN);
     known.push(address);
@@ -102,6 +130,11 @@ export class FailureLimits {
       if (!oldest.done) records.delete(oldest.value);
     }
   }
+}
+
+/** Addresses hold no blank. */
+function pairKey(address: string, username: string): string {
+  return `${address} ${username}`;
 }
 
 function newRecord(now: number): Record {

@@ -27,9 +27,9 @@ export interface AuthOptions {
   /** auth.password; null without the block. */
   readonly passwords: ReadonlyMap<string, string> | null;
   /** Users with stored SCRAM-SHA-256 keys; null without. */
-  readonly scramFile: string | null;
-  readonly jwt: JwtOptions | null;
-  readonly http: HttpAuthOptions | null;
+  readonly scramFile?: string | null;
+  readonly jwt?: JwtOptions | null;
+  readonly http?: HttpAuthOptions | null;
   /** acl.rules and no_match; null when the configuration has neither. */
   readonly rules: RulesOptions | null;
   readonly denyAction: DenyAction;

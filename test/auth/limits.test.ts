@@ -6,6 +6,7 @@ import { FakeClock } from '../harness/clock.ts';
 const OPTIONS: LimitOptions = {
   perAddress: 3,
   perUser: 5,
+  perPair: 0,
   windowMs: 60_000,
   lockMs: 1000,
   longestLockMs: 8000,
@@ -74,6 +75,14 @@ describe('failure limits', () => {
     expect(set.locked('10.2.0.1', 'u')).toBe(true);
     expect(set.locked('10.0.0.9', 'u')).toBe(false);
     expect(set.locked('10.2.0.1', 'v')).toBe(false);
+  });
+
+  it('lock one user at one address and leave others there alone', () => {
+    const { limits: set } = limits({ perAddress: 0, perUser: 0, perPair: 3 });
+    fail(set, 3, '10.0.0.1');
+    expect(set.locked('10.0.0.1', 'u')).toBe(true);
+    expect(set.locked('10.0.0.1', 'v')).toBe(false);
+    expect(set.locked('10.0.0.2', 'u')).toBe(false);
   });
 
   it('lock a name that nobody has like any other', () => {
