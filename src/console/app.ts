@@ -5,7 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { TLSSocket } from 'node:tls';
 import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
-import { discardBody, parseJson, readBody } from './body.ts';
+import { bodyLimit, discardBody, parseJson, readBody } from './body.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import type { Asking, Call, Caller, Route } from './route.ts';
 import type { RouteParts } from './routes.ts';
@@ -120,7 +120,8 @@ export class App {
       this.finish(fail('escape'), incoming, outgoing);
       return;
     }
-    if (this.running >= this.options.settings().maxRequests) {
+    const { maxRequests } = this.options.settings();
+    if (maxRequests > 0 && this.running >= maxRequests) {
       this.finish(fail('unavailable', 'too many requests at once', '', { 'retry-after': '1' }), incoming, outgoing);
       return;
     }
@@ -180,7 +181,7 @@ export class App {
     if (typeof query === 'string') return fail('query', query);
     let body: Json = null;
     if (route.body !== 'none') {
-      const bytes = await readBody(incoming, this.options.settings().maxBodyBytes);
+      const bytes = await readBody(incoming, bodyLimit(this.options.settings()));
       if (bytes === 'too-large') return fail('tooLarge');
       if (bytes === 'gone') return fail('json', 'the connection ended before the body did');
       if (bytes.length > 0 || route.body === 'json') {

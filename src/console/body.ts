@@ -2,7 +2,7 @@
 // A body that says it is too large is refused before a byte of it is read.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
-import type { Json } from './console.ts';
+import type { HttpSettings, Json } from './console.ts';
 
 /** How long and how much of a refused body is still read, so that the peer sees the answer instead of a reset connection. */
 const DISCARD_MS = 2000;
@@ -10,7 +10,15 @@ const DISCARD_BYTES = 64 * 1024 * 1024;
 /** Nesting of JSON that is looked into: no document of the API comes near. */
 const MAX_DEPTH = 64;
 
+/** Bytes that a body without a configured limit may have: a JSON text of more is no document of this API. */
+const NO_LIMIT_BYTES = 256 * 1024 * 1024;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
+/** Bytes that a request's body may have. */
+export function bodyLimit({ maxBodyBytes }: Pick<HttpSettings, 'maxBodyBytes'>): number {
+  return maxBodyBytes === 0 ? NO_LIMIT_BYTES : maxBodyBytes;
+}
 
 /** Whether the header already says that the body is larger than `limit`. */
 export function announcesMore(incoming: IncomingMessage, limit: number): boolean {

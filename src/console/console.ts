@@ -38,8 +38,9 @@ export interface HttpSettings {
   /** 0 = any free one. */
   readonly port: number;
   readonly tls: TlsServerOptions | null;
+  /** 0 = no limit (a hard one of 256 MB stays). */
   readonly maxBodyBytes: number;
-  /** Requests worked on at once, event streams not counted; more get 503. */
+  /** Requests worked on at once, event streams not counted; more get 503. 0 = no limit. */
   readonly maxRequests: number;
   readonly authType: 'basic' | 'jwt' | 'no_auth';
   /** None and authType basic: only loopback may be bound and everybody there is admin. */

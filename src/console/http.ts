@@ -11,7 +11,7 @@ import { isLoopback, isOpen, WebAccess } from './access.ts';
 import { fail } from './answer.ts';
 import { App, send } from './app.ts';
 import { Audit } from './audit.ts';
-import { announcesMore } from './body.ts';
+import { announcesMore, bodyLimit } from './body.ts';
 import type { ConsoleOptions, HttpSettings } from './console.ts';
 import { EventFeed } from './events.ts';
 import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
@@ -124,7 +124,7 @@ export class HttpServer implements Service {
   /** "Expect: 100-continue": a body that is too large is refused before it is sent. */
   private onContinue(listener: RequestListener): RequestListener {
     return (incoming, outgoing) => {
-      if (announcesMore(incoming, this.options.settings().maxBodyBytes)) {
+      if (announcesMore(incoming, bodyLimit(this.options.settings()))) {
         outgoing.shouldKeepAlive = false;
         send(outgoing, fail('tooLarge'), null);
         return;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Page } from '../../src/console/console.ts';
+import { Hold } from '../../src/mqtt/message.ts';
 import { ask, basic, raw } from './request.ts';
 import { ADMIN, ConsoleStage } from './standins.ts';
 
@@ -178,10 +179,22 @@ describe('answers', () => {
     expect(stage.logged.filter(({ id }) => id === 'WEB-FAILED')).toHaveLength(1);
   });
 
-  test('requests above the limit at once get 503', async () => {
-    stage.settings = { ...stage.settings, maxRequests: 0 };
+  test('a request above the limit of those at once gets 503', async () => {
+    stage.settings = { ...stage.settings, maxRequests: 1 };
+    const hold = new Hold();
+    hold.add();
+    stage.broker.hold = hold;
+    const published = new Promise<void>((resolve) => {
+      stage.broker.onPublish = resolve;
+    });
+    const body = { topic: 't', payload: 'x', qos: 1 };
+    const first = ask(stage.server.port, 'POST', '/api/v4/mqtt/publish', { body });
+    await published;
     const reply = await ask(stage.server.port, 'GET', '/api/v4/brokers');
     expect([reply.status, reply.headers['retry-after']]).toEqual([503, '1']);
+    hold.done();
+    expect((await first).status).toBe(200);
+    expect((await ask(stage.server.port, 'GET', '/api/v4/brokers')).status).toBe(200);
   });
 
   test('a change is noted with who, what and the outcome, and never its body', async () => {

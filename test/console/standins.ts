@@ -94,6 +94,7 @@ export class BrokerStandIn implements Broker {
   attached = 0;
   outcome: PublishOutcome = 'accepted';
   hold: Hold | null = null;
+  onPublish: () => void = () => {};
 
   addClient(clientId: string, more: Partial<ClientView> = {}): void {
     this.clientList.set(clientId, clientView(clientId, more));
@@ -121,6 +122,7 @@ export class BrokerStandIn implements Broker {
       publish: (topic, bytes, start, end, qos, retain, properties = null) => {
         const payload = Buffer.from(bytes.subarray(start, end)).toString();
         this.published.push({ options, topic, payload, qos, retain, properties });
+        this.onPublish();
         if (retain && end === start) this.retainedList.delete(topic);
         return this.outcome;
       },

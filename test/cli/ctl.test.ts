@@ -1,0 +1,263 @@
+// `tidegate ctl` against a console server with stand-ins behind it.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Command } from 'commander';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { registerCtl } from '../../src/cli/ctl.ts';
+import type { Env } from '../../src/cli/ctlclient.ts';
+import { printable, table } from '../../src/cli/ctltable.ts';
+import { ADMIN, ConsoleStage } from '../console/standins.ts';
+import { FakeClock } from '../harness/clock.ts';
+import { type FakeIo, fakeIo } from '../harness/io.ts';
+
+let stage: ConsoleStage;
+beforeEach(async () => {
+  stage = await new ConsoleStage().start();
+});
+afterEach(() => stage.stop());
+
+interface Outcome {
+  readonly out: string;
+  readonly code: number;
+}
+
+/** Runs `ctl` with these words; rejects as the command does. */
+async function run(words: readonly string[], env: Env, io: FakeIo = fakeIo()): Promise<Outcome> {
+  const program = new Command('tidegate').exitOverride().enablePositionalOptions();
+  program.configureOutput({ writeErr: () => {}, writeOut: () => {} });
+  let code = 0;
+  const exit = (value: number): void => {
+    code = value;
+  };
+  registerCtl(program, { io, exit }, env, false);
+  await program.parseAsync(['ctl', ...words], { from: 'user' });
+  return { out: io.stdout.text(), code };
+}
+
+function here(more: Env = {}): Env {
+  const { username, password } = ADMIN;
+  const url = `http://127.0.0.1:${stage.server.port}`;
+  return { TIDEGATE_URL: url, TIDEGATE_USER: username, TIDEGATE_PASSWORD: password, ...more };
+}
+
+async function ctl(...words: string[]): Promise<string> {
+  return (await run(words, here())).out;
+}
+
+function temporary(name: string, text: string): string {
+  const file = path.join(mkdtempSync(path.join(tmpdir(), 'ctl-')), name);
+  writeFileSync(file, text);
+  return file;
+}
+
+describe('where and as whom', () => {
+  test('options come before the environment', async () => {
+    const url = `http://127.0.0.1:${stage.server.port}`;
+    const env = { TIDEGATE_URL: 'http://127.0.0.1:1', TIDEGATE_USER: 'nobody' };
+    const words = ['--url', url, '--user', ADMIN.username, '--password', ADMIN.password, 'status'];
+    expect((await run(words, env)).out).toContain('Running');
+  });
+
+  test('the password may stand in a file, without its line end', async () => {
+    const file = temporary('pw', `${ADMIN.password}\n`);
+    const { TIDEGATE_PASSWORD: _no, ...env } = here();
+    expect((await run(['--password-file', file, 'status'], env)).out).toContain('Running');
+    expect((await run(['status'], { ...env, TIDEGATE_PASSWORD_FILE: file })).out).toContain('Running');
+  });
+
+  test('options may stand behind the subcommand', async () => {
+    expect(JSON.parse(await ctl('status', '--json'))).toMatchObject({ node_status: 'Running' });
+  });
+
+  test('nobody there is an error with exit code 1', async () => {
+    await expect(run(['status'], { TIDEGATE_URL: 'http://127.0.0.1:1' })).rejects.toMatchObject({
+      code: 'CLI-FAILED',
+      exit: 1,
+      message: expect.stringContaining('http://127.0.0.1:1'),
+    });
+  });
+
+  test('wrong credentials are an error that says how to give them', async () => {
+    await expect(run(['status'], here({ TIDEGATE_PASSWORD: 'no' }))).rejects.toMatchObject({
+      exit: 1,
+      message: expect.stringContaining('--password-file'),
+    });
+  });
+
+  test.each(['ftp://x', 'nonsense', '127.0.0.1:8081'])('the address %s is wrong usage', async (url) => {
+    await expect(run(['--url', url, 'status'], {})).rejects.toMatchObject({ code: 'CLI-USAGE', exit: 64 });
+  });
+
+  test.each([[['bogus']], [['bridge', 'bogus']], [['kick']], [['clients', '--limit']], [['explain']]])(
+    'the words %j are refused by the parser',
+    async (words) => {
+      await expect(run(words, here())).rejects.toMatchObject({ code: expect.stringMatching(/^commander\./) });
+    },
+  );
+});
+
+describe('looking', () => {
+  test('status names bridges with errors', async () => {
+    stage.bridges.put({ kind: 'nng', direction: 'pub', name: 'bad' }, {}, { state: 'error' });
+    const out = await ctl('status');
+    expect(out).toMatch(/status +Running/);
+    expect(out).toMatch(/NNG bridges +1, with errors: bad/);
+  });
+
+  test('clients are a table, over all pages', async () => {
+    for (let i = 0; i < 2500; i++) stage.broker.addClient(`dev-${i}`);
+    const lines = (await ctl('clients')).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^CLIENT +USER +STATE/);
+    expect(lines).toHaveLength(2501);
+    expect((await ctl('clients', '--limit', '3')).trimEnd().split('\n')).toHaveLength(4);
+    expect(await ctl('clients', '--search', 'dev-2499')).toContain('dev-2499');
+  });
+
+  test('a client id with an escape sequence does not reach the terminal', async () => {
+    stage.broker.addClient('\x1b]0;owned\x07');
+    const out = await ctl('clients');
+    expect(out).not.toContain('\x1b');
+    expect(out).toContain('\\x1b]0;owned\\x07');
+  });
+
+  test('--json prints what the API gave', async () => {
+    stage.broker.addClient('a');
+    expect(JSON.parse(await ctl('--json', 'clients'))).toMatchObject([{ client_id: 'a', conn_state: 'connected' }]);
+  });
+
+  test('bridges of both kinds are listed with state and error', async () => {
+    stage.bridges.put(
+      { kind: 'nng', direction: 'sub', name: 'n' },
+      { sub_url: 'tcp://h:1' },
+      { state: 'error', lastError: 'in use' },
+    );
+    stage.bridges.put({ kind: 'mqtt', direction: null, name: 'm' }, { server: 'mqtt-tcp://h:2' });
+    const out = await ctl('bridges');
+    expect(out).toMatch(/n +nng sub +error +tcp:\/\/h:1 +in use/);
+    expect(out).toMatch(/m +mqtt +listening +mqtt-tcp:\/\/h:2/);
+  });
+
+  test('retained messages are listed and cleared', async () => {
+    stage.broker.retain('t/a', 'x', 1);
+    expect(await ctl('retained')).toMatch(/t\/a +1 +1 +x/);
+    expect(await ctl('retained', '--clear', 't/a')).toBe('cleared\n');
+    expect(stage.broker.retainedList.size).toBe(0);
+  });
+
+  test('the store is a list of facts', async () => {
+    expect(await ctl('store')).toBe('enable  false\n');
+  });
+
+  test('explain ends with exit code 1 when it is denied', async () => {
+    const allowed = await run(['explain', '--clientid', 'c', '--topic', 'yes'], here());
+    expect(allowed).toEqual({ out: 'allowed  acl:3\n', code: 0 });
+    const denied = await run(['explain', '--clientid', 'c', '--topic', 'no'], here());
+    expect(denied).toEqual({ out: 'denied  acl:3\n', code: 1 });
+  });
+});
+
+describe('changing', () => {
+  test('kick disconnects; an unknown client is exit code 1', async () => {
+    stage.broker.addClient('a/b c');
+    expect(await ctl('kick', 'a/b c')).toBe('disconnected\n');
+    expect(stage.broker.kicked).toEqual([['a/b c', false]]);
+    await expect(ctl('kick', 'a/b c')).rejects.toMatchObject({
+      exit: 1,
+      message: expect.stringContaining('no such client'),
+    });
+  });
+
+  test('a bridge is added, disabled, enabled, removed', async () => {
+    const document = { type: 'sub', name: 'cb', sub_url: 'tcp://127.0.0.1:1', subscription: [] };
+    const ref = { kind: 'nng', direction: 'sub', name: 'cb' } as const;
+    await ctl('bridge', 'add', temporary('b.json', JSON.stringify(document)));
+    expect(stage.bridges.get(ref)?.enabled).toBe(true);
+    await ctl('bridge', 'disable', 'cb');
+    expect(stage.bridges.get(ref)?.enabled).toBe(false);
+    await ctl('bridge', 'enable', 'cb');
+    expect(JSON.parse(await ctl('bridge', 'show', 'cb'))).toMatchObject({ name: 'cb', enable: true });
+    await ctl('bridge', 'remove', 'cb');
+    expect(stage.bridges.get(ref)).toBeUndefined();
+    await expect(ctl('bridge', 'remove', 'cb')).rejects.toMatchObject({ exit: 1 });
+  });
+
+  test('a document comes from standard input with -', async () => {
+    const io = fakeIo(JSON.stringify({ type: 'pub', name: 'p', pub_url: 'tcp://127.0.0.1:1' }));
+    await run(['bridge', 'add', '-'], here(), io);
+    expect(stage.bridges.get({ kind: 'nng', direction: 'pub', name: 'p' })).toBeDefined();
+  });
+
+  test('a document that is not JSON or not there is named', async () => {
+    const file = temporary('b.json', '{');
+    await expect(ctl('bridge', 'add', file)).rejects.toMatchObject({ message: expect.stringContaining(file) });
+    await expect(ctl('bridge', 'add', '/nonexistent/b')).rejects.toMatchObject({ exit: 1 });
+  });
+
+  test('enable and disable reach bridges to remote brokers too', async () => {
+    const ref = { kind: 'mqtt', direction: null, name: 'up' } as const;
+    stage.bridges.put(ref, { server: 'mqtt-tcp://h:1' });
+    await ctl('bridge', 'disable', 'up');
+    expect(stage.bridges.get(ref)?.enabled).toBe(false);
+    await expect(ctl('bridge', 'disable', 'nope')).rejects.toMatchObject({
+      message: expect.stringContaining('no such bridge'),
+    });
+  });
+
+  test('reload reads the file again; a wrong one is exit code 1 with what is wrong', async () => {
+    expect(await ctl('reload')).toBe('reloaded\n');
+    expect(stage.config.reloads).toBe(1);
+    stage.config.result = { ok: false, why: 'invalid', problems: [{ pointer: '', message: 'f.conf:3:1: mqtt: no' }] };
+    await expect(ctl('reload')).rejects.toMatchObject({ exit: 1, message: expect.stringContaining('f.conf:3:1') });
+  });
+});
+
+test('top shows a line for each sample with the rate between them', async () => {
+  await stage.stop();
+  const clock = new FakeClock();
+  stage = await new ConsoleStage({ clock }).start();
+  const received = stage.metrics.cell({
+    name: 'tidegate_publish_received_total',
+    text: 'x',
+    type: 'counter',
+    unit: 'messages',
+  });
+  const io = fakeIo();
+  const running = run(['top', '--count', '2'], here(), io);
+  while (stage.metrics.value('tidegate_http_event_readers') !== 1)
+    await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(2000);
+  await io.stdout.until(/received 0\/s/);
+  received.value = 500;
+  clock.advance(2000);
+  expect((await running).out).toContain('received 250/s');
+});
+
+describe('tables', () => {
+  test('columns are as wide as their widest cell, numbers stand right', () => {
+    const columns = [
+      { title: 'A', value: (row: Readonly<Record<string, unknown>>) => row.a },
+      { title: 'N', right: true, value: (row: Readonly<Record<string, unknown>>) => row.n },
+    ];
+    expect(
+      table(columns, [
+        { a: 'long text', n: 5 },
+        { a: null, n: 1000 },
+      ]),
+    ).toBe('A             N\nlong text     5\n-          1000\n');
+  });
+
+  test('an empty list is its title line', () => {
+    expect(table([{ title: 'A', value: () => '' }], [])).toBe('A\n');
+  });
+
+  test.each([
+    ['\x1b[2J', '\\x1b[2J'],
+    ['a\nb', 'a\\x0ab'],
+    ['\x9b', '\\x9b'],
+    ['\u202eevil', '\\u202eevil'],
+    ['grün', 'grün'],
+  ])('%j is shown as %s', (text, expected) => {
+    expect(printable(text)).toBe(expected);
+  });
+});
