@@ -3,10 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { errorText } from '../base/errors.ts';
 import { type Config, loadConfig } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
-import { formatProblem, type Problem } from '../config/problem.ts';
+import { fileError, formatProblem, type Problem } from '../config/problem.ts';
 import type { Context, Io } from './cli.ts';
 import { checkSets, configOptions } from './start.ts';
 
@@ -44,7 +43,7 @@ function unreadable(config: Config, cwd: string): Problem[] {
     try {
       readFileSync(resolve(cwd, path));
     } catch (error) {
-      problems.push({ at, key, message: `${path} cannot be read: ${errorText(error)}` });
+      problems.push({ at, key, message: `${path} cannot be read: ${fileError(error)}` });
     }
   };
   for (const { name, tls, source, passwordFile, aclFile } of config.listeners) {

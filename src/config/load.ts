@@ -3,7 +3,7 @@
 // Bounds: MAX_FILE_BYTES for the file and all it includes; includes only from below the folder of the main file.
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { buildConfig } from './build.ts';
 import type { Loaded, LoadOptions, Tree } from './config.ts';
 import { parseHocon, type Source } from './hocon.ts';
@@ -11,8 +11,8 @@ import { DEFAULTS, Sink } from './keys.ts';
 import { adaptNanomq } from './nanomq.ts';
 import { type BlockNode, blockNode, MAX_FILE_BYTES } from './node.ts';
 import { applyOverrides } from './overrides.ts';
-import { ConfigError, type Position, type Problem } from './problem.ts';
-import { resolveTree } from './resolve.ts';
+import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
+import { type Lookup, resolveTree } from './resolve.ts';
 import { ROOT } from './schema.ts';
 import { parseToml } from './toml.ts';
 
@@ -26,7 +26,8 @@ export function load(options: LoadOptions): Loaded {
   const files: string[] = [];
   const sink = new Sink();
   const main = options.file ?? findFile(cwd);
-  const written = main === null ? blockNode(DEFAULTS) : readTree(main, cwd, env, files, sink.warnings);
+  const written =
+    main === null ? blockNode(DEFAULTS) : treeOf(main, cwd, (name) => own(env, name), files, sink.warnings);
   let tree = applyOverrides(written, env, set, cwd, sink.problems);
   tree = withListeners(adaptNanomq(tree, sink.warnings));
   const root = ROOT.read(tree, '', sink);
@@ -43,13 +44,29 @@ export function load(options: LoadOptions): Loaded {
   };
 }
 
-/** The tree of a file with references resolved, as it was written: no defaults, no environment on top. */
-export function readTree(file: string, cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
+/**
+ * The tree of a file, or of a text that includes nothing, with references resolved: no defaults, no environment on top.
+ * `files` gets the paths that were read. Throws ConfigError, and CFG-READ when the file cannot be read.
+ */
+export function treeOf(
+  source: string | { readonly text: string; readonly dialect: 'hocon' | 'toml' },
+  cwd: string,
+  env: Lookup,
+  files: string[],
+  warnings: Problem[],
+): BlockNode {
+  const file = typeof source === 'string' ? source : 'text';
   const path = resolve(cwd, file);
   const reader = new Reader(path, file, files);
-  const text = reader.main();
-  if (extname(path).toLowerCase() === '.toml') return parseToml(text, file);
-  return resolveTree(parseHocon(text, path, reader, warnings), (name) => own(env, name));
+  const text = typeof source === 'string' ? reader.main() : source.text;
+  const dialect = typeof source === 'string' ? extname(path).toLowerCase().slice(1) : source.dialect;
+  if (dialect === 'toml') return parseToml(text, file);
+  return resolveTree(parseHocon(text, path, reader, warnings), env);
+}
+
+/** The text of a file, UTF-8 and within bounds. Throws like treeOf(). */
+export function readText(file: string, cwd: string): string {
+  return new Reader(resolve(cwd, file), file, []).main();
 }
 
 function own(env: Env, name: string): string | undefined {
@@ -66,7 +83,7 @@ function findFile(cwd: string): string | null {
       // Only a file that is not there is passed over: one that cannot be read must not be replaced by another.
       const code = (error as NodeJS.ErrnoException).code;
       if (code !== 'ENOENT' && code !== 'ENOTDIR')
-        throw new GatewayError('CFG-READ', `${file}: ${errorText(error)}`, error);
+        throw new GatewayError('CFG-READ', `${file}: ${fileError(error)}`, error);
     }
   }
   return null;
@@ -119,7 +136,7 @@ class Reader implements Source {
       return this.read(this.path);
     } catch (error) {
       if (error instanceof ConfigError) throw error;
-      throw new GatewayError('CFG-READ', `${this.name}: ${errorText(error)}`, error);
+      throw new GatewayError('CFG-READ', `${this.name}: ${fileError(error)}`, error);
     }
   }
 
@@ -131,7 +148,7 @@ class Reader implements Source {
     } catch (error) {
       if (error instanceof ConfigError) throw error;
       const code = (error as NodeJS.ErrnoException).code;
-      if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new ConfigError([{ at, key, message: errorText(error) }]);
+      if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new ConfigError([{ at, key, message: fileError(error) }]);
       if (!this.isBelow(path) && !path.startsWith(dirname(this.path) + sep)) throw this.outside(at, key);
       return null;
     }

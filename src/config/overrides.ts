@@ -2,10 +2,9 @@
 // Called by load.ts after the file was read. Trees may share nodes, so the way to a changed value is copied.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { errorText } from '../base/errors.ts';
 import { parsePath } from './hocon.ts';
 import { type BlockNode, blockNode, FORBIDDEN_KEY, formatPath, textNode } from './node.ts';
-import type { Position, Problem } from './problem.ts';
+import { fileError, type Position, type Problem } from './problem.ts';
 
 const PREFIX = 'TIDEGATE__';
 /** A secret is short; more is a wrong path. */
@@ -81,7 +80,7 @@ function readSecret(path: string): { text: string } | { error: string } {
     if (length > MAX_SECRET_BYTES) return { error: 'the file is larger than 1 MB' };
     return { text: bytes.toString('utf8', 0, length).replace(/\r?\n$/, '') };
   } catch (error) {
-    return { error: errorText(error) };
+    return { error: fileError(error) };
   }
 }
 

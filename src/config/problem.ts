@@ -1,6 +1,6 @@
 // What is wrong with a configuration, and where: the positions, problems and the one error that config/ throws.
 // Made by every file of config/, printed by cli/ and by a failed reload. A message never shows a value that may be a secret.
-import { GatewayError } from '../base/errors.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
 
 /** Where a value was written: 1-based line and column; line 0 for the environment, `--set` and defaults. */
 export interface Position {
@@ -22,6 +22,20 @@ export function formatProblem(problem: Problem): string {
   const { file, line, column } = problem.at;
   const place = line > 0 ? `${file}:${line}:${column}` : file;
   return `${place}: ${problem.key}: ${problem.message}`;
+}
+
+const FILE_ERRORS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'no such file'],
+  ['ENOTDIR', 'no such file'],
+  ['EACCES', 'permission denied'],
+  ['EISDIR', 'this is a folder'],
+  ['ELOOP', 'symbolic links in a circle'],
+]);
+
+/** Why a file could not be read, in words. */
+export function fileError(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return FILE_ERRORS.get(code) ?? errorText(error);
 }
 
 /** CFG-INVALID with everything that was found; its message has one line for each problem. */
