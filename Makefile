@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CONF ?= etc/tidegate.conf
-# Seconds for each fuzz target.
-FUZZ_SECONDS ?= 30
+# Seconds for all fuzz targets together.
+FUZZ_SECONDS ?= 60
 # Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
 BENCH ?=
 
@@ -34,7 +34,7 @@ bench: setup peers build ## compare with mosquitto on this machine
 	npx tsx test/bench/run.ts $(BENCH)
 
 fuzz: setup ## throw random bytes at every decoder
-	FUZZ_SECONDS=$(FUZZ_SECONDS) npx vitest run --config vitest.fuzz.config.ts
+	npx tsx test/fuzz/run.ts --seconds $(FUZZ_SECONDS)
 
 docs: setup ## write etc/*.reference.* and docs/reference from the tables in the code
 	npx tsx scripts/docs.ts

@@ -23,6 +23,12 @@ interface Scenario {
 
 const SCENARIOS: readonly Scenario[] = [
   { name: 'qos0', text: 'QoS 0, 1 to 1', args: () => ['-q', '0'], measure: 'out' },
+  {
+    name: 'topics',
+    text: 'QoS 0, 1 to 1, 1,000 topics in turn',
+    args: () => ['-q', '0', '--topics', '1000'],
+    measure: 'out',
+  },
   { name: 'qos1', text: 'QoS 1, 1 to 1', args: () => ['-q', '1', '--inflight', '500'], measure: 'out' },
   { name: 'qos2', text: 'QoS 2, 1 to 1', args: () => ['-q', '2', '--inflight', '500'], measure: 'out' },
   { name: 'fanout', text: 'QoS 0, 1 to 20, copies out', args: () => ['-q', '0', '--subs', '20'], measure: 'out' },
@@ -97,6 +103,7 @@ function share(samples: readonly Sample[], of: (sample: Sample) => number): stri
 
 /** One line of the table: path, both brokers, how many times faster, what was lost, what the processors did. */
 function row(scenario: Scenario, ours: readonly Sample[], theirs: readonly Sample[]): string {
+  if (ours.length === 0) return `| ${scenario.text} | no figures | | | | | |`;
   const mine = median(ours.map((s) => value(scenario, s)));
   const lost = ours.reduce((sum, s) => sum + s.result.lost + s.result.disorder, 0);
   const cells = [scenario.text, amount(scenario, mine)];
@@ -180,7 +187,12 @@ async function main(): Promise<void> {
       for (const scenario of scenarios) {
         for (const server of servers) {
           if (scenario.bridge === true && server !== gateway) continue;
-          const sample = await load(server, scenario, Number(values.seconds));
+          const sample = await load(server, scenario, Number(values.seconds)).catch((error: Error) => error);
+          if (sample instanceof Error) {
+            console.error(`round ${round}  ${sample.message}`);
+            process.exitCode = 1;
+            continue;
+          }
           samples.set(`${server.name} ${scenario.name}`, [...of(server, scenario), sample]);
           const { result } = sample;
           console.error(
