@@ -63,6 +63,7 @@ export class SysTree {
   clientStatus(event: BrokerEvent): void {
     if (this.options.intervalMs === 0) return;
     if (event.kind !== 'connected' && event.kind !== 'disconnected') return;
+    this.publishClients();
     const { client } = event;
     const common = { username: client.username ?? '', ts: this.core.clock.now(), client_id: client.clientId };
     const address = client.remote.replace(/:\d+$/, '');
@@ -87,18 +88,11 @@ export class SysTree {
   private publishAll(): void {
     const { core } = this;
     const { stats, delivery, router } = core;
-    const { total, connected } = this.sessions();
-    this.maximum = Math.max(this.maximum, connected);
     core.turn.enter();
     const set = (name: string, value: string | number): void => this.set(`$SYS/broker/${name}`, String(value));
+    this.publishClients();
     set('version', `tidegate version ${this.options.version}`);
     set('uptime', `${Math.floor((core.clock.mono() - this.startedMs) / 1000)} seconds`);
-    set('clients/total', total);
-    set('clients/connected', connected);
-    set('clients/active', connected);
-    set('clients/disconnected', total - connected);
-    set('clients/inactive', total - connected);
-    set('clients/maximum', this.maximum);
     set('clients/expired', stats.expiredSessions);
     set('messages/received', stats.received);
     set('messages/sent', delivery.sent);
@@ -125,6 +119,19 @@ export class SysTree {
     this.load('connections', stats.connects);
     for (const [name, value] of this.options.more()) this.set(`$SYS/${name}`, value);
     core.turn.leave();
+  }
+
+  /** The counts of clients are kept current: who subscribes sees itself. */
+  private publishClients(): void {
+    const { total, connected } = this.sessions();
+    this.maximum = Math.max(this.maximum, connected);
+    const set = (name: string, value: number): void => this.set(`$SYS/broker/${name}`, String(value));
+    set('clients/total', total);
+    set('clients/connected', connected);
+    set('clients/active', connected);
+    set('clients/disconnected', total - connected);
+    set('clients/inactive', total - connected);
+    set('clients/maximum', this.maximum);
   }
 
   private load(name: string, total: number): void {
