@@ -22,7 +22,11 @@ export class Handshake {
   private readonly reject: Reject;
   private readonly all: Set<Handshake>;
   private readonly timer: Timer;
-  private readonly onClose = (): void => this.fail(this.reasonOfClose());
+  private readonly onClose = (): void => {
+    // The TLS socket above closes in this turn too and may know better why.
+    if (this.stage === 'tls') setImmediate(() => this.fail(this.reasonOfClose()));
+    else this.fail(this.reasonOfClose());
+  };
 
   /** Counts itself in `all` until it is over. `timeoutMs` runs from now to finish(). */
   constructor(socket: Socket, peer: Peer, timeoutMs: number, reject: Reject, all: Set<Handshake>) {

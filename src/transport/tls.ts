@@ -58,6 +58,8 @@ export class TlsDoor {
   begin(handshake: Handshake): void {
     handshake.stage = 'tls';
     this.under.set(handshake.socket, handshake);
+    // A peer that ends within the handshake has gone; from then on half-open is allowed again. Node hands this on to the TLS socket.
+    handshake.socket.allowHalfOpen = false;
     this.server.emit('connection', handshake.socket);
   }
 
@@ -91,6 +93,7 @@ export class TlsDoor {
       socket.destroy();
       return;
     }
+    socket.allowHalfOpen = true;
     const shown = verifies && socket.getPeerX509Certificate() !== undefined;
     if (required && !shown) handshake.fail('tls-no-certificate');
     else if (shown && !socket.authorized) handshake.fail(verifyReason(String(socket.authorizationError)));

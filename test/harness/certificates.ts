@@ -105,6 +105,15 @@ export class Authority {
     return { key, cert };
   }
 
+  /** A certificate that nobody but its own key has signed. */
+  alone(name: string): KeyPair {
+    const n = ++this.count;
+    const [key, cert] = ['key', 'pem'].map((kind) => join(this.folder, `${n}.${kind}`));
+    openssl(['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key]);
+    openssl(['req', '-x509', '-new', '-key', key, '-subj', `/CN=${name}`, '-days', '2', '-out', cert]);
+    return { key, cert };
+  }
+
   /** Revokes certificates (none: an empty list) and writes the list that says so. */
   revoke(...pairs: KeyPair[]): string {
     const config = join(this.folder, 'ca.cnf');
