@@ -16,7 +16,6 @@ import { Hold } from '../mqtt/message.ts';
 import {
   AUTH,
   type AuthPacket,
-  CONNECT,
   type ConnectPacket,
   DISCONNECT,
   type DisconnectPacket,
@@ -66,7 +65,7 @@ import {
   type Refusal,
   sessionExpiry,
 } from './connect.ts';
-import { hintFor } from './hint.ts';
+import { hintFor, mayBeConnect } from './hint.ts';
 import { Inbound, WAIT } from './publish.ts';
 import type { Registry } from './registry.ts';
 import type { Core } from './session.ts';
@@ -326,7 +325,7 @@ export class Client {
   private packets(buffer: Buffer, at: number, end: number): number {
     const frame = this.frame;
     while (at < end) {
-      if (this.state === 'connect' && buffer[at] !== CONNECT << 4) this.notMqtt(buffer, at, end);
+      if (this.state === 'connect' && !mayBeConnect(buffer, at, end)) this.notMqtt(buffer, at, end);
       if (readFrame(buffer, at, end, frame, this.maxBytes()) === 0) return at;
       if (frame.type === PUBLISH && this.inbound !== null) {
         const next = this.inbound.publish(buffer, frame, end);
@@ -588,6 +587,7 @@ export class Client {
     session.remote = this.connection.remote;
     session.listener = this.listener.name;
     session.will = packet.will;
+    session.bridge = packet.bridge;
     this.expiryInterval = sessionExpiry(core.limits, packet);
     this.registry.begin(session, this.expiryInterval);
     session.keepAlive = keepAliveOf(core.limits, packet);

@@ -24,6 +24,8 @@ export class Session {
   origin: Origin;
   version: Version;
   cleanStart: boolean;
+  /** The client says it is a bridge: it gets no message of its own back, and RETAIN as published. */
+  bridge = false;
   keepAlive = 0;
   /** Seconds; NEVER = does not end. */
   expiryInterval = 0;

@@ -99,6 +99,10 @@ function grant(
     }
     const qos = c.request.qos > core.limits.maxQos ? core.limits.maxQos : c.request.qos;
     const request = { ...c.request, qos };
+    if (session.bridge) {
+      request.noLocal = c.shareName === null;
+      request.retainAsPublished = true;
+    }
     const subscription = { ...request, subscriptionIdentifier };
     const existed = core.router.subscribe({
       ...subscription,

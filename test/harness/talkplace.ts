@@ -1,0 +1,153 @@
+// A native broker on connections inside the process and a clock that stands still, for conversations (conversation.ts).
+import type { Access, Identity } from '../../src/auth/auth.ts';
+import { nullLog } from '../../src/base/log.ts';
+import { Metrics } from '../../src/base/metrics.ts';
+import { Turn } from '../../src/base/turn.ts';
+import { BlockPool } from '../../src/base/writer.ts';
+import type { ListenerContext } from '../../src/broker/broker.ts';
+import { NativeBroker } from '../../src/broker/native.ts';
+import type { SessionLimits } from '../../src/session/session.ts';
+import { memoryJournal } from '../../src/store/memory.ts';
+import { memoryPair } from '../../src/transport/memory.ts';
+import type { Connection } from '../../src/transport/transport.ts';
+import { FakeClock } from './clock.ts';
+import type { Peer, Place } from './conversation.ts';
+
+/** What a broker of these tests allows where the conversation says nothing else. */
+const LIMITS: SessionLimits = {
+  maxPacketSize: 1 << 20,
+  maxConnectSize: 1 << 20,
+  maxTopicAlias: 10,
+  keepaliveMultiplier: 1.5,
+  maxKeepaliveSeconds: 0,
+  maxAwaitingRel: 100,
+  maxSessionExpiryMs: 0,
+  maxQos: 2,
+  retainAvailable: true,
+  wildcardAvailable: true,
+  sharedAvailable: true,
+  maxTopicLevels: 128,
+  sendTimeoutMs: 30_000,
+  maxConnectRate: 0,
+  maxPendingConnections: 0,
+  memoryBudget: 0,
+  outbox: {
+    inflight: 100,
+    queueLength: 1000,
+    queueBytes: 1 << 20,
+    queueQos0: false,
+    writeBuffer: 1 << 20,
+    topicAliases: 0,
+  },
+};
+
+/** Everybody may do everything. */
+const OPEN: Access = {
+  authenticator: {
+    authenticate: ({ clientId, username, remoteAddress, listener }) => {
+      const identity: Identity = { clientId, username, remoteAddress, listener, claims: null, internal: false };
+      return { accepted: true, identity };
+    },
+  },
+  authorizer: {
+    version: 1,
+    publish: () => true,
+    subscribe: () => true,
+    deliver: () => true,
+    explain: () => ({ allowed: true, rule: 'test' }),
+  },
+  enhanced: [],
+  denyAction: 'ignore',
+};
+
+const LISTENER: ListenerContext = {
+  name: 'test',
+  connectTimeoutMs: 10_000,
+  access: () => OPEN,
+};
+
+export interface TalkPlace extends Place {
+  stop(): Promise<void>;
+}
+
+/** Starts a broker with the limits of a conversation. */
+export async function talkPlace(limits: Partial<SessionLimits> = {}): Promise<TalkPlace> {
+  const clock = new FakeClock();
+  const broker = new NativeBroker({
+    clock,
+    turn: new Turn(),
+    pool: new BlockPool(),
+    log: nullLog,
+    metrics: new Metrics(),
+    journal: memoryJournal(),
+    limits: { ...LIMITS, ...limits },
+    localAccess: () => OPEN,
+    sys: { version: 'test', intervalMs: 0, more: () => [] },
+  });
+  await broker.start();
+  return {
+    open: () => {
+      const [near, far] = memoryPair();
+      const peer = new MemoryPeer(near);
+      broker.accept(far, LISTENER);
+      return peer;
+    },
+    advance: (ms) => advance(clock, ms),
+    stop: () => broker.stop(0),
+  };
+}
+
+/** Long times in few jumps: a broker that looks at its clients twice a second would take an hour for an hour. */
+const JUMP_MS = 250_000;
+
+async function advance(clock: FakeClock, ms: number): Promise<void> {
+  await settled();
+  if (ms <= JUMP_MS) return clock.advanceAsync(ms);
+  clock.advance(ms);
+  await settled();
+}
+
+/** Lets what was written before be read. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+class MemoryPeer implements Peer {
+  private readonly connection: Connection;
+  private readonly chunks: Buffer[] = [];
+  private closed = false;
+  private wake: (() => void) | null = null;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+    connection.onData((chunk) => this.came(Buffer.from(chunk)));
+    connection.onClose(() => this.came(null));
+  }
+
+  private came(chunk: Buffer | null): void {
+    if (chunk === null) this.closed = true;
+    else this.chunks.push(chunk);
+    this.wake?.();
+    this.wake = null;
+  }
+
+  send(bytes: Buffer): void {
+    this.connection.write(bytes, () => {});
+  }
+
+  async next(): Promise<Buffer | null> {
+    for (;;) {
+      const chunk = this.chunks.shift();
+      if (chunk !== undefined) return chunk;
+      if (this.closed) return null;
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+  }
+
+  async drop(): Promise<void> {
+    this.connection.destroy(true);
+    await settled();
+  }
+}
