@@ -39,10 +39,13 @@ function cookieToken(header: string | undefined): string | null {
   return null;
 }
 
-/** True when a browser says that the request comes from a page of somebody else (Fetch Metadata, RFC 6454 Origin). */
+/**
+ * True when a browser says that the request comes from a page of somebody else. Sec-Fetch-Site (Fetch Metadata) is the browser's own word and
+ * holds behind a reverse proxy too, where Host is not what the page knows; without it Origin (RFC 6454) has to be this host.
+ */
 function foreign({ headers }: Asking): boolean {
   const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   const { origin, host } = headers;
   if (origin === undefined) return false;
   try {

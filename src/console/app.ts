@@ -64,7 +64,9 @@ export function send(response: ServerResponse, answer: Answer, lastEventId: stri
 export class App {
   private readonly parts: RouteParts;
   private readonly options: ConsoleOptions;
+  /** Requests whose answer has not left yet, event streams left out: what has to be held in memory at once. */
   private running = 0;
+  private readonly counted = new WeakSet<ServerResponse>();
 
   constructor(parts: RouteParts) {
     this.parts = parts;
@@ -126,13 +128,18 @@ export class App {
       return;
     }
     this.running++;
+    this.counted.add(outgoing);
+    outgoing.once('close', () => this.release(outgoing));
     Promise.resolve(toApp(incoming, outgoing))
-      .catch((error: unknown) => this.failed(error, incoming, outgoing))
+      .catch((error: unknown) => this.finish(this.internal(error), incoming, outgoing))
       .finally(() => {
-        this.running--;
         // Nobody has answered: the router could not make a request of it (a Host that is no host).
         if (!outgoing.headersSent) this.finish(fail('escape'), incoming, outgoing);
       });
+  }
+
+  private release(outgoing: ServerResponse): void {
+    if (this.counted.delete(outgoing)) this.running--;
   }
 
   private async serve(
@@ -225,17 +232,17 @@ export class App {
   }
 
   private finish(answer: Answer, incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const lastEventId = incoming.headers['last-event-id'];
-    send(outgoing, answer, typeof lastEventId === 'string' ? lastEventId : null);
+    if (answer.stream !== undefined) this.release(outgoing);
+    const { method, headers } = incoming;
+    const lastEventId = headers['last-event-id'];
+    // HEAD of a stream is its head.
+    const sent = method === 'HEAD' ? { ...answer, stream: undefined } : answer;
+    send(outgoing, sent, typeof lastEventId === 'string' ? lastEventId : null);
     discardBody(incoming, this.options.clock);
   }
 
   private internal(error: unknown): Answer {
     this.options.log('error', 'WEB-FAILED', { error: errorText(error) });
     return fail('internal');
-  }
-
-  private failed(error: unknown, incoming: IncomingMessage, outgoing: ServerResponse): void {
-    this.finish(this.internal(error), incoming, outgoing);
   }
 }

@@ -78,9 +78,9 @@ export interface BridgeView extends BridgeRef {
   readonly enabled: boolean;
   readonly state: BridgeState;
   readonly lastError: string | null;
-  /** Its block as the configuration writes it, defaults included, units as in `check --print`, secrets masked. */
+  /** Its block with the keys of the file, defaults included, bytes and milliseconds as in `check --print`, secrets masked. */
   readonly config: JsonObject;
-  /** What else is known: endpoints, peers, counters by bridge and by rule. */
+  /** What else is known: endpoints, peers, counters by bridge and by rule. Its keys are not keys of the block. */
   readonly status: JsonObject;
 }
 
@@ -110,8 +110,8 @@ export type TrialResult =
     };
 
 /**
- * Bridges at run time. Documents have the keys of the configuration block and are checked by the same schema; a secret that reads "***"
- * keeps its present value. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
+ * Bridges at run time. Documents are read like the block in a file (a bare number has the key's unit) and checked by the same schema; a
+ * secret that reads "***" keeps its present value. Pointers of problems are relative to the document. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
  */
 export interface BridgeControl {
   list(): Iterable<BridgeView>;

@@ -1,6 +1,7 @@
 // REST: bridges to remote brokers in NanoMQ's shapes: /bridges, PUT, switch, sub, unsub. Called by routes.ts.
 // Documents have the keys of bridges.mqtt.<name>; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject, refuse } from './answer.ts';
+import { shownBlock, wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
 
@@ -65,8 +66,9 @@ async function replace({ bridges }: ConsoleOptions, call: Call): Promise<Answer>
   if (Object.keys(call.body).length > 1) return fail('value', `only the key ${name} may be there`);
   const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
   if (!isObject(document)) return fail('value', `${name} has to be an object`, pointer);
-  if (bridges.get(reference(name)) === undefined) return fail('bridge');
-  const result = await bridges.change(reference(name), document);
+  const view = bridges.get(reference(name));
+  if (view === undefined) return fail('bridge');
+  const result = await bridges.change(view, wantedBlock(document, view.enabled, view));
   if (result.ok || result.why !== 'invalid') return changed(result, 'bridge');
   return refuse(result.problems.map((p) => ({ pointer: pointer + p.pointer, message: p.message })));
 }
@@ -99,7 +101,8 @@ async function resubscribe(
   const topics = new Set(entries.map(named));
   const kept = listOf(view.config.subscription).filter((rule) => !topics.has(named(rule)));
   const subscription = key === 'subscription' ? [...kept, ...entries] : kept;
-  return changed(await bridges.change(ref, { ...view.config, subscription }), 'bridge');
+  const block = wantedBlock({ ...shownBlock(view.config), subscription }, view.enabled, view);
+  return changed(await bridges.change(ref, block), 'bridge');
 }
 
 export function mqttBridgeRoutes(options: ConsoleOptions): Route[] {

@@ -1,6 +1,7 @@
 // REST: NNG bridges at run time: list, create, read, change, enable, disable, remove, and trying a rule. Called by routes.ts.
 // Documents have the keys of bridges.nng.pub.<name> or bridges.nng.sub.<name>, plus `type` and `name`; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
+import { shownBlock, wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, Trial } from './console.ts';
 import { type Call, get, param, type QueryParameter, type Route, write } from './route.ts';
 import { fromBase64, payloadFields } from './text.ts';
@@ -21,8 +22,8 @@ function reference(direction: Direction, name: string): BridgeRef {
 /** One bridge: what its block says, then what it is doing. */
 function shown(view: BridgeView): JsonObject {
   return {
-    ...view.config,
     ...view.status,
+    ...shownBlock(view.config),
     name: view.name,
     type: view.direction,
     enable: view.enabled,
@@ -48,14 +49,6 @@ function find({ bridges }: ConsoleOptions, call: Call): BridgeView | Answer {
   return found[0] ?? fail('bridge');
 }
 
-/** What is left of a document for the schema: `type` and `name` are not keys of the block. */
-function block(document: JsonObject, enable: boolean): JsonObject {
-  const rest: Record<string, Json> = Object.create(null);
-  rest.enable = enable;
-  for (const [key, value] of Object.entries(document)) if (key !== 'type' && key !== 'name') rest[key] = value;
-  return rest;
-}
-
 async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
   const document = call.body;
   if (!isObject(document)) return fail('value', 'the body has to be an object');
@@ -66,7 +59,7 @@ async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> 
     return fail('value', 'name has to be letters, digits, _ . or -, at most 64', '/name');
   }
   // A block in a file is off without `enable`; who creates one now wants it to run.
-  return changed(await bridges.add(reference(type, name), block(document, true)), 'bridge', 201);
+  return changed(await bridges.add(reference(type, name), wantedBlock(document, true, null)), 'bridge', 201);
 }
 
 async function replace(options: ConsoleOptions, call: Call): Promise<Answer> {
@@ -78,7 +71,7 @@ async function replace(options: ConsoleOptions, call: Call): Promise<Answer> {
   if (document.type !== undefined && document.type !== view.direction) {
     return fail('value', 'type cannot change', '/type');
   }
-  return changed(await options.bridges.change(view, block(document, view.enabled)), 'bridge');
+  return changed(await options.bridges.change(view, wantedBlock(document, view.enabled, view)), 'bridge');
 }
 
 async function remove(options: ConsoleOptions, call: Call): Promise<Answer> {

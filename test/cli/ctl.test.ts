@@ -66,6 +66,19 @@ describe('where and as whom', () => {
     expect((await run(['status'], { ...env, TIDEGATE_PASSWORD_FILE: file })).out).toContain('Running');
   });
 
+  test('a configuration file has address and credentials', async () => {
+    const { port } = stage.server;
+    const block = `ip_addr = "127.0.0.1", port = ${port}, username = "${ADMIN.username}", password = "${ADMIN.password}"`;
+    const file = temporary('t.conf', `http_server { ${block} }\n`);
+    expect((await run(['-c', file, 'status'], {})).out).toContain('Running');
+    const other = temporary('t.conf', 'mqtt { max_qos = 1 }\n');
+    await expect(run(['-c', other, 'status'], {})).rejects.toMatchObject({
+      exit: 1,
+      message: expect.stringContaining('http_server'),
+    });
+    await expect(run(['-c', temporary('t.conf', 'mqtt {'), 'status'], {})).rejects.toMatchObject({ exit: 78 });
+  });
+
   test('options may stand behind the subcommand', async () => {
     expect(JSON.parse(await ctl('status', '--json'))).toMatchObject({ node_status: 'Running' });
   });

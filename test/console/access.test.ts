@@ -176,6 +176,13 @@ describe('pages of other origins', () => {
     expect((await ask(server.port, 'POST', '/api/v4/mqtt/publish', { body, headers })).status).toBe(200);
   });
 
+  test('a change from the own page through a proxy that changes Host is taken', async () => {
+    const { server } = await stage();
+    const headers = { origin: 'https://gateway.example', 'sec-fetch-site': 'same-origin' };
+    const body = { topic: 'a', payload: 'x' };
+    expect((await ask(server.port, 'POST', '/api/v4/mqtt/publish', { body, headers })).status).toBe(200);
+  });
+
   test('a login from another origin is refused', async () => {
     const { server } = await stage();
     const body = { username: ADMIN.username, password: ADMIN.password };

@@ -187,6 +187,19 @@ test('the thirty-third reader is turned away', async () => {
   for (const reader of readers) reader.close();
 });
 
+test('HEAD of the stream ends and takes no place', async () => {
+  const reply = await ask(stage.server.port, 'HEAD', '/api/v4/events');
+  expect([reply.status, reply.headers['content-type']]).toEqual([200, 'text/event-stream']);
+  expect(stage.metrics.value('tidegate_http_event_readers')).toBe(0);
+});
+
+test('open streams do not count as requests that run', async () => {
+  stage.settings = { ...stage.settings, maxRequests: 1 };
+  const reader = await Reader.open(stage.server.port);
+  expect((await ask(stage.server.port, 'GET', '/api/v4/brokers')).status).toBe(200);
+  reader.close();
+});
+
 test('stop ends the streams and lets go of the broker', async () => {
   const reader = await Reader.open(stage.server.port);
   await stage.server.stop(1000);

@@ -45,7 +45,7 @@ describe('GET', () => {
 describe('PUT', () => {
   test('replaces the block', async () => {
     expect((await call('PUT', '/up', { up: { server: 'mqtt-tcp://127.0.0.1:8' } })).json).toEqual({ code: 0 });
-    expect(stage.bridges.get(UP)?.config).toEqual({ server: 'mqtt-tcp://127.0.0.1:8' });
+    expect(stage.bridges.get(UP)?.config).toEqual({ enable: true, server: 'mqtt-tcp://127.0.0.1:8' });
   });
 
   test.each([
@@ -96,7 +96,10 @@ describe('POST', () => {
   test('sub adds, a rule of the same remote topic is replaced', async () => {
     const rule = { remote_topic: 'in/#', local_topic: 'x', qos: 2 };
     await call('POST', '/sub/up', { data: { subscription: [rule, { remote_topic: 'more' }] } });
-    expect(stage.bridges.get(UP)?.config.subscription).toEqual([rule, { remote_topic: 'more' }]);
+    const { config } = stage.bridges.get(UP) ?? {};
+    expect(config?.subscription).toEqual([rule, { remote_topic: 'more' }]);
+    // The rest of the block goes back as the schema reads it: a bare number would be seconds.
+    expect(config?.keepalive).toBe('60s');
   });
 });
 

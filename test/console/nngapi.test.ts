@@ -46,6 +46,25 @@ describe('bridges', () => {
     expect(stage.bridges.get(SUB)?.config).toMatchObject({ enable: false, sub_url: 'tcp://127.0.0.1:9900' });
   });
 
+  test('what GET shows can be sent back', async () => {
+    const config = {
+      sub_url: 'tcp://127.0.0.1:1',
+      reconnect_max: 30_000,
+      clientid: null,
+      subscription: [{ remote_topic: 'a', qos: null }],
+    };
+    stage.bridges.put(SUB, { enable: true, ...config }, { lastError: 'x', status: { peers: [], rules: [] } });
+    const document = (await call('GET', '/bridges/b1')).json.data;
+    expect(document.reconnect_max).toBe('30s');
+    expect((await call('PUT', '/bridges/b1', document)).json).toEqual({ code: 0 });
+    expect(stage.bridges.get(SUB)?.config).toEqual({
+      enable: true,
+      sub_url: 'tcp://127.0.0.1:1',
+      reconnect_max: '30s',
+      subscription: [{ remote_topic: 'a' }],
+    });
+  });
+
   test('disable, enable and DELETE act and are 404 for unknown names', async () => {
     await call('POST', '/bridges', DOCUMENT);
     await call('POST', '/bridges/b1/disable');

@@ -56,10 +56,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Sends raw text and gives everything that comes until the server closes, or until `until` fits. */
-export function raw(port: number, text: string | Buffer, until: RegExp | null = null): Promise<string> {
+/** Sends raw text and gives everything that comes until the server closes, or until `until` fits; `last`: nothing follows, as TCP says it. */
+export function raw(port: number, text: string | Buffer, until: RegExp | null = null, last = false): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    const socket = connect(port, '127.0.0.1', () => (last ? socket.end(text) : socket.write(text)));
     let got = '';
     const end = (): void => {
       socket.destroy();

@@ -173,7 +173,7 @@ export class BridgesStandIn implements BridgeControl {
   trialResult: TrialResult = { ok: true, matched: false, reason: 'no rule matches' };
   private readonly known = new Set([
     ...['enable', 'pub_url', 'sub_url', 'server', 'forwards', 'subscription'],
-    ...['clientid', 'keepalive', 'username', 'password'],
+    ...['clientid', 'keepalive', 'reconnect_max', 'username', 'password'],
   ]);
 
   put(ref: BridgeRef, config: JsonObject, more: Partial<BridgeView> = {}): void {
