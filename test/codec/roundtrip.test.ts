@@ -39,7 +39,7 @@ describe.each(VERSIONS)('packets of version %i', (version) => {
     );
   });
 
-  it.each(SENDERS)('from a %s cut anywhere are refused or another packet, never a crash [B035] [B037]', (from) => {
+  it.each(SENDERS)('from a %s cut anywhere are refused or another packet, never a crash', (from) => {
     const packets = from === 'client' ? clientPacket(version) : serverPacket(version);
     fc.assert(
       fc.property(packets, fc.nat(), (packet, cut) => {
@@ -52,7 +52,7 @@ describe.each(VERSIONS)('packets of version %i', (version) => {
     );
   });
 
-  it.each(SENDERS)('from a %s with changed bytes are refused or another packet, never a crash [B035]', (from) => {
+  it.each(SENDERS)('from a %s with changed bytes are refused or another packet, never a crash', (from) => {
     const packets = from === 'client' ? clientPacket(version) : serverPacket(version);
     const change = fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }));
     fc.assert(
@@ -67,7 +67,7 @@ describe.each(VERSIONS)('packets of version %i', (version) => {
     );
   });
 
-  it('made of random bytes are refused or decoded, never a crash [B035]', () => {
+  it('made of random bytes are refused or decoded, never a crash', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 255 }), fc.uint8Array({ maxLength: 60 }), (first, body) => {
         outcome(version, withLength(first, Buffer.from(body)), 'client', 300);

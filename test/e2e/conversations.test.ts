@@ -2,13 +2,12 @@
 // after a good CONNECT it ends the connection, with the reason in 5.0.
 import { readdirSync } from 'node:fs';
 import { describe, it } from 'vitest';
-import type { SessionLimits } from '../../src/session/session.ts';
 import { type Conversation, run } from '../harness/conversation.ts';
 import { loadVectors, type PacketVector, packetFiles } from '../harness/packets.ts';
-import { talkPlace } from '../harness/talkplace.ts';
+import { type TalkLimits, talkPlace } from '../harness/talkplace.ts';
 
 async function holds(conversation: Conversation): Promise<void> {
-  const place = await talkPlace(conversation.limits as Partial<SessionLimits> | undefined);
+  const place = await talkPlace(conversation.limits as TalkLimits | undefined);
   try {
     await run(conversation, place);
   } finally {

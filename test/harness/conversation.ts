@@ -29,7 +29,7 @@ export interface Conversation {
   clause: string[];
   version: 3 | 4 | 5;
   /** What the broker's limits are where it matters. */
-  limits?: Record<string, number | boolean>;
+  limits?: Record<string, unknown>;
   steps: string[];
 }
 

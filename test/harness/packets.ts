@@ -24,7 +24,7 @@ export type AnyPacket = types.ControlPacket | PublishPacket;
 
 interface VectorBase {
   name: string;
-  /** [MQTT-x.y.z-n] without brackets, a section (v5:2.2.2.2), or a row of the list of known bugs (B026). */
+  /** [MQTT-x.y.z-n] of the version without brackets, or a section: v5:2.2.2.2, 3.1.1:3.4, 3.1:3.8. */
   clause: string[];
   version: types.Version;
   from?: Sender;

@@ -66,12 +66,17 @@ const LISTENER: ListenerContext = {
   access: () => OPEN,
 };
 
+/** Limits that differ, those of the outbox one by one. */
+export type TalkLimits = Partial<Omit<SessionLimits, 'outbox'>> & {
+  readonly outbox?: Partial<SessionLimits['outbox']>;
+};
+
 export interface TalkPlace extends Place {
   stop(): Promise<void>;
 }
 
 /** Starts a broker with the limits of a conversation. */
-export async function talkPlace(limits: Partial<SessionLimits> = {}): Promise<TalkPlace> {
+export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
   const clock = new FakeClock();
   const broker = new NativeBroker({
     clock,
@@ -80,7 +85,7 @@ export async function talkPlace(limits: Partial<SessionLimits> = {}): Promise<Ta
     log: nullLog,
     metrics: new Metrics(),
     journal: memoryJournal(),
-    limits: { ...LIMITS, ...limits },
+    limits: { ...LIMITS, ...limits, outbox: { ...LIMITS.outbox, ...limits.outbox } },
     localAccess: () => OPEN,
     sys: { version: 'test', intervalMs: 0, more: () => [] },
   });
