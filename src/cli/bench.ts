@@ -33,6 +33,7 @@ interface BenchOptions {
   readonly pubUrl?: SpTarget;
   readonly subUrl?: SpTarget;
   readonly prefix: string;
+  readonly stall: number;
   readonly check: 'sample' | 'all';
   readonly json?: boolean;
 }
@@ -120,6 +121,7 @@ function loadOptions(options: BenchOptions): LoadOptions {
     publishTo,
     receiveFrom,
     framePrefix: options.prefix,
+    stallMs: options.stall * 1000,
     checkAll: options.check === 'all',
   };
 }
@@ -140,7 +142,7 @@ export function resultTable(result: LoadResult, size: number): string {
     `messages   ${grouped(result.sent)} sent, ${grouped(result.received)} received, ${grouped(result.lost)} lost, ${grouped(result.disorder)} out of order`,
     `time       ${result.seconds.toFixed(2)} s measured, load generator used ${(result.loadCpu * 100).toFixed(0)} % of a core`,
   ];
-  if (result.stalled) lines.push('stalled: no message came for 3 s, the run was ended');
+  if (result.stalled) lines.push('stalled: nothing came any more, the run was ended');
   return `${lines.join('\n')}\n`;
 }
 
@@ -206,6 +208,7 @@ export function registerBench(program: Command, context: Context): void {
     .option('--pub-url <url>', 'publish frames to an SP sub0 socket there instead of MQTT', spUrl)
     .option('--sub-url <url>', 'receive frames from an SP pub0 socket there instead of MQTT', spUrl)
     .option('--prefix <text>', 'what stands before the payload of published frames', 'bench:')
+    .option('--stall <seconds>', 'end when nothing has come for so long', positive, 3)
     .addOption(new Option('--check <which>', 'messages to look at').choices(['sample', 'all']).default('sample'))
     .option('--json', 'print the figures as one line of JSON')
     .action(async (options: BenchOptions) => {

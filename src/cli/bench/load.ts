@@ -35,6 +35,8 @@ export interface LoadOptions {
   readonly receiveFrom: SpTarget | null;
   /** What stands before the payload in frames that are published. */
   readonly framePrefix: string;
+  /** No message for so long means that those missing will not come. */
+  readonly stallMs: number;
   /** Look at every message instead of samples. */
   readonly checkAll: boolean;
 }

@@ -10,8 +10,6 @@ import { MqttSubscriber } from './mqttsubscriber.ts';
 import { nowUs } from './payload.ts';
 import { SpPublisher, SpSubscriber } from './spload.ts';
 
-/** No message for so long means that those missing will not come. */
-const STALL_MS = 3000;
 const CONNECT_MS = 10_000;
 const WATCH_MS = 100;
 /** Clients that connect at the same time: what a listen backlog takes without loss. */
@@ -218,7 +216,7 @@ export class LoadRun implements LoadEvents {
     if (seen !== this.lastSeen) {
       this.lastSeen = seen;
       this.lastMoveUs = timeUs;
-    } else if (timeUs - this.lastMoveUs > STALL_MS * 1000) {
+    } else if (timeUs - this.lastMoveUs > this.options.stallMs * 1000) {
       this.end(true);
       return;
     }
