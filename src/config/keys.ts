@@ -126,7 +126,18 @@ function scalar<T, D>(
   const { fallback, check, text, restart, secret, example, unit, written } = options;
   const shown = written !== undefined ? written : (fallback as KeyDoc['default']);
   return {
-    doc: { type: what, default: shown, text, restart, secret, example, unit },
+    doc: {
+      type: what
+        .replace(/^an? /, '')
+        .replace(/ such as .*$| in quotes$/, '')
+        .replace(' or ', ' | '),
+      default: shown,
+      text,
+      restart,
+      secret,
+      example,
+      unit,
+    },
     inside: null,
     read(node, path, sink) {
       if (isNull(node)) return this.missing(node.at, path, sink);
@@ -266,7 +277,7 @@ export function special<T, S>(
   show: (value: S) => TreeValue,
 ): Key<T | S> {
   return {
-    doc: { ...one.doc, type: `${what} | ${one.doc.type}` },
+    doc: { ...one.doc, type: `${what} | ${one.doc.type}`, default: what },
     inside: null,
     read(node, path, sink) {
       const other = node.kind === 'scalar' ? parse(node) : undefined;

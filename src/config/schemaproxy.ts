@@ -99,8 +99,8 @@ function checkTemplate(template: string): string | null {
 }
 
 /** undefined = leave the field as it is; null (or false, for TOML) = remove it. */
-function replacement(what: string, secret: boolean): Key<string | null | undefined> {
-  const inner = text({ text: what, secret, check: checkTemplate });
+function replacement(what: string, secret: boolean, example: string): Key<string | null | undefined> {
+  const inner = text({ text: what, secret, example, check: checkTemplate });
   return {
     doc: { ...inner.doc, type: 'template | null | false', default: null },
     inside: null,
@@ -180,9 +180,9 @@ export const PROXY = named(
       reject: word(['close', 'connack'], { default: 'close', text: 'Whether a refused client is told why.' }),
       set: block(
         {
-          clientid: replacement('New client id.', false),
-          username: replacement('New username.', false),
-          password: replacement('New password.', true),
+          clientid: replacement('New client id.', false, `ng-\${clientid}`),
+          username: replacement('New username.', false, 'gateway'),
+          password: replacement('New password.', true, 'change-me'),
         },
         {
           unknown: 'error',

@@ -1,0 +1,134 @@
+// Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a file.
+// Called by the wiring of console/. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
+// secret that reads "***" keeps the value it has now.
+import { buildMqttBridge, buildPub, buildSub } from './buildbridges.ts';
+import type {
+  ForwardRule,
+  MqttBridgeConfig,
+  NngCompat,
+  NngPubConfig,
+  NngSubConfig,
+  SubscriptionRule,
+  Tree,
+  TreeValue,
+} from './config.ts';
+import { type Key, Sink } from './keys.ts';
+import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './node.ts';
+import { MQTT_BRIDGE, NNG_PUB, NNG_SUB } from './schemabridges.ts';
+
+/** What is wrong with a document: a JSON pointer into it (RFC 6901) and a sentence that names the key. */
+export interface DocumentProblem {
+  readonly pointer: string;
+  readonly message: string;
+}
+export type Read<T> =
+  | {
+      readonly ok: true;
+      readonly value: T;
+      readonly tree: Tree;
+      readonly masked: Tree;
+      readonly warnings: readonly string[];
+    }
+  | { readonly ok: false; readonly problems: readonly DocumentProblem[] };
+
+const PLACE = { file: 'document', line: 0, column: 0 };
+
+/** `current`: the tree of the bridge that is changed, secrets in clear; null for a new one. */
+export function readNngPub(name: string, document: Tree, compat: NngCompat, current: Tree | null): Read<NngPubConfig> {
+  return read(NNG_PUB, document, current, (block, sink) => buildPub(name, block, compat, sink));
+}
+
+export function readNngSub(name: string, document: Tree, compat: NngCompat, current: Tree | null): Read<NngSubConfig> {
+  return read(NNG_SUB, document, current, (block, sink) => buildSub(name, block, compat, sink));
+}
+
+export function readMqttBridge(name: string, document: Tree, current: Tree | null): Read<MqttBridgeConfig> {
+  return read(MQTT_BRIDGE, document, current, (block, sink) => buildMqttBridge(name, block, sink));
+}
+
+/** One rule of a pub bridge, for "what would this rule do". Pointers are relative to the rule. */
+export function readForward(rule: Tree, compat: NngCompat): Read<ForwardRule> {
+  const whole = { enable: true, pub_url: 'inproc://trial', forwards: [rule] };
+  return ofRule(readNngPub('trial', whole, compat, null), (bridge) => bridge.forwards[0]);
+}
+
+/** One rule of a sub bridge. */
+export function readSubscription(rule: Tree, compat: NngCompat): Read<SubscriptionRule> {
+  const whole = { enable: true, sub_url: 'inproc://trial', subscription: [rule] };
+  return ofRule(readNngSub('trial', whole, compat, null), (bridge) => bridge.subscription[0]);
+}
+
+function ofRule<B, R>(whole: Read<B>, pick: (bridge: B) => R): Read<R> {
+  if (whole.ok) return { ...whole, value: pick(whole.value) };
+  const problems = whole.problems.map(({ pointer, message }) => ({
+    pointer: pointer.replace(/^\/\w+\/0/, ''),
+    message,
+  }));
+  return { ok: false, problems };
+}
+
+function read<B, T>(key: Key<B>, document: Tree, current: Tree | null, build: (block: B, sink: Sink) => T): Read<T> {
+  const sink = new Sink();
+  const node = toNode(document, '', 0, sink);
+  const block = sink.problems.length > 0 ? undefined : key.read(keepSecrets(node, key, current), '', sink);
+  const value = block === undefined || sink.problems.length > 0 ? undefined : build(block, sink);
+  if (block === undefined || value === undefined || sink.problems.length > 0) {
+    return {
+      ok: false,
+      problems: sink.problems.map((p) => ({ pointer: pointer(p.key), message: `${p.key}: ${p.message}` })),
+    };
+  }
+  const warnings = sink.warnings.map((w) => `${w.key}: ${w.message}`);
+  return { ok: true, value, tree: key.show(block, false) as Tree, masked: key.show(block, true) as Tree, warnings };
+}
+
+function toNode(value: TreeValue, path: string, depth: number, sink: Sink): Node {
+  if (depth > MAX_DEPTH) {
+    sink.problem(PLACE, path, `more than ${MAX_DEPTH} levels`);
+    return textNode('', PLACE);
+  }
+  if (isList(value)) {
+    const items = value.map((item, i) => toNode(item, `${path}[${i}]`, depth + 1, sink));
+    return { kind: 'list', items, at: PLACE };
+  }
+  if (typeof value === 'object' && value !== null) {
+    const fields = new Map<string, Member>();
+    for (const [name, inner] of Object.entries(value)) {
+      const key = path === '' ? name : `${path}.${name}`;
+      if (name === FORBIDDEN_KEY) sink.problem(PLACE, key, 'this name cannot be used');
+      else fields.set(name, { at: PLACE, value: toNode(inner, key, depth + 1, sink) });
+    }
+    return { kind: 'block', fields, at: PLACE };
+  }
+  return { kind: 'scalar', value, text: String(value), quoted: typeof value === 'string', at: PLACE };
+}
+
+function isList(value: TreeValue | undefined): value is readonly TreeValue[] {
+  return Array.isArray(value);
+}
+
+/** Puts the present secrets in the place of "***". */
+function keepSecrets(node: Node, key: Key<unknown>, current: TreeValue | undefined): Node {
+  if (node.kind === 'scalar') {
+    const isMask = key.doc.secret === true && node.value === '***';
+    return isMask && typeof current === 'string' ? textNode(current, node.at) : node;
+  }
+  if (node.kind !== 'block' || key.inside?.kind !== 'fields') return node;
+  const known = key.inside.fields;
+  const now = typeof current === 'object' && current !== null && !isList(current) ? current : undefined;
+  const fields: BlockNode['fields'] = new Map();
+  for (const [name, member] of node.fields) {
+    const spec = Object.hasOwn(known, name) ? known[name] : undefined;
+    const value = spec === undefined ? member.value : keepSecrets(member.value, spec, now?.[name]);
+    fields.set(name, { at: member.at, value });
+  }
+  return { kind: 'block', fields, at: node.at };
+}
+
+/** forwards[0].qos -> /forwards/0/qos */
+function pointer(key: string): string {
+  const parts = key.match(/"(?:[^"\\]|\\.)*"|[^.[\]]+/g) ?? [];
+  return parts
+    .map((part) => `/${(part.startsWith('"') ? part.slice(1, -1) : part).replace(/~/g, '~0').replace(/\//g, '~1')}`)
+    .join('');
+}
