@@ -444,7 +444,7 @@ describe('dial to a WebSocket', () => {
     const port = await listen(door);
     const target = { kind: 'ws', url: `ws://127.0.0.1:${port}/mqtt`, subprotocol: 'mqtt' } as const;
     const near = new Catch(await dial(target, { maxMessageBytes: 100 }));
-    (await door.next()).write(pattern(101), () => {});
+    new Catch(await door.next()).connection.write(pattern(101), () => {});
     expect((await near.closed()).by).toBe('error');
   });
 });
