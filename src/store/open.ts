@@ -57,12 +57,19 @@ export function openStore(options: OpenOptions): Opened {
 
 function prepareFolder(path: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    makeFolder(dirname(path));
     if (existsSync(path) && !statSync(path).isFile()) throw new OpenError(`${path} is not a file`);
   } catch (error) {
     if (error instanceof OpenError) throw error;
     throw new OpenError(`${path}: ${(error as Error).message}`, error);
   }
+}
+
+/** As mkdir -p. (mkdirSync's own recursion never ends where the kernel answers ENOENT for a folder in /proc.) */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  mkdirSync(path, { mode: 0o750 });
 }
 
 function refusal(path: string, error: unknown): OpenError {

@@ -1,10 +1,10 @@
 // A durable journal for tests: its file in a folder of its own, its writer bundled once a process, what it logs kept as a list.
 // crashCopy() is what a crash leaves: the files as they are at this moment, without the first journal having closed them.
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { buildSync } from 'esbuild';
+import { type BuildOptions, build, buildSync } from 'esbuild';
 import { systemClock } from '../../src/base/clock.ts';
 import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
@@ -16,25 +16,66 @@ import type { Journal, QueuedState, StoredMessage, StoredSession, StoredSubscrip
 
 let bundled: URL | null = null;
 
+/** A name for a bundle inside the project, so that it finds libsql. */
+function bundleFile(name: string): string {
+  const folder = resolve(import.meta.dirname, '../../node_modules/.cache/tidegate');
+  mkdirSync(folder, { recursive: true });
+  return join(folder, `${name}-${process.pid}-${process.hrtime.bigint()}.mjs`);
+}
+
+const BUNDLE: BuildOptions = {
+  entryPoints: [resolve(import.meta.dirname, '../../src/store/worker.ts')],
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  external: ['libsql'],
+  logLevel: 'silent',
+};
+
 /** The writer as one JavaScript file: threads start ten times faster than through a TypeScript loader. */
 export function writerBundle(): URL {
   if (bundled === null) {
-    // Inside the project, so that it finds libsql.
-    const folder = resolve(import.meta.dirname, '../../node_modules/.cache/tidegate');
-    mkdirSync(folder, { recursive: true });
-    const outfile = join(folder, `writer-${process.pid}-${process.hrtime.bigint()}.mjs`);
-    buildSync({
-      entryPoints: [resolve(import.meta.dirname, '../../src/store/worker.ts')],
-      outfile,
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      external: ['libsql'],
-      logLevel: 'silent',
-    });
+    const outfile = bundleFile('writer');
+    buildSync({ ...BUNDLE, outfile });
     bundled = pathToFileURL(outfile);
+    removeAtExit(outfile);
   }
   return bundled;
+}
+
+/** A writer whose commits fail on demand (failingdriver.ts). */
+export async function faultyWriter(): Promise<URL> {
+  const outfile = bundleFile('faulty');
+  await build({
+    ...BUNDLE,
+    outfile,
+    plugins: [
+      {
+        name: 'failing-driver',
+        setup: (b) => {
+          b.onResolve({ filter: /\/driver\.ts$/ }, (args) =>
+            args.importer.endsWith('failingdriver.ts')
+              ? undefined
+              : { path: resolve(import.meta.dirname, 'failingdriver.ts') },
+          );
+        },
+      },
+    ],
+  });
+  removeAtExit(outfile);
+  return pathToFileURL(outfile);
+}
+
+/** A program of test/harness as one JavaScript file, for child processes. */
+export function programBundle(name: string): string {
+  const outfile = bundleFile(name);
+  buildSync({ ...BUNDLE, entryPoints: [resolve(import.meta.dirname, `${name}.ts`)], outfile });
+  removeAtExit(outfile);
+  return outfile;
+}
+
+function removeAtExit(file: string): void {
+  process.once('exit', () => rmSync(file, { force: true }));
 }
 
 /** A new folder with a path for a database in it. */

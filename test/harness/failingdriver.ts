@@ -1,0 +1,19 @@
+// The SQLite driver with a fault: while the file `<database>.fail` exists, every commit fails with the result code written in it.
+// Bundled into the writer in place of driver.ts by faultyWriter(); a full disk or an I/O error at will, without a disk to fill.
+import { existsSync, readFileSync } from 'node:fs';
+import { type Database, openDatabase as open, SqliteError } from '../../src/store/driver.ts';
+
+export * from '../../src/store/driver.ts';
+
+export function openDatabase(path: string, only?: Database['driver']): Database {
+  const db = open(path, only);
+  return {
+    ...db,
+    exec: (sql) => {
+      if (sql === 'COMMIT' && existsSync(`${path}.fail`)) {
+        throw new SqliteError(Number(readFileSync(`${path}.fail`, 'utf8')), 'fault on demand');
+      }
+      db.exec(sql);
+    },
+  };
+}
