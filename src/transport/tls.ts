@@ -23,8 +23,11 @@ export interface TlsListenerOptions extends TcpListenerOptions {
 }
 
 export interface TlsListener extends Listener {
-  /** New files and flags for the connections that come from now on; throws TRANSPORT-TLS and changes nothing when they cannot be used. */
-  reload(tls: TlsServerOptions, names?: Names): void;
+  /**
+   * New files and flags for the connections that come from now on; without arguments the files there are, read again.
+   * Throws TRANSPORT-TLS and changes nothing when they cannot be used.
+   */
+  reload(tls?: TlsServerOptions, names?: Names): void;
 }
 
 type Names = ReadonlyMap<string, TlsServerOptions>;
@@ -34,6 +37,8 @@ const NO_NAMES: Names = new Map();
 /** The server's side of handshakes, for sockets that somebody else has accepted. Also used under WebSockets. */
 export class TlsDoor {
   private server: Server;
+  private tls: TlsServerOptions;
+  private names: Names;
   private readonly timeoutMs: number;
   private readonly next: (handshake: Handshake, socket: TLSSocket, info: TlsInfo) => void;
   /** Handshakes under way, by the socket below them. */
@@ -48,11 +53,16 @@ export class TlsDoor {
   ) {
     this.timeoutMs = timeoutMs;
     this.next = next;
+    this.tls = tls;
+    this.names = names;
     this.server = this.build(tls, names);
   }
 
-  reload(tls: TlsServerOptions, names: Names): void {
+  /** Throws TRANSPORT-TLS and stays as it is when the files cannot be used. */
+  reload(tls: TlsServerOptions = this.tls, names: Names = this.names): void {
     this.server = this.build(tls, names);
+    this.tls = tls;
+    this.names = names;
   }
 
   begin(handshake: Handshake): void {
@@ -158,7 +168,7 @@ class TlsListenerImpl implements TlsListener {
     return this.acceptor.close();
   }
 
-  reload(tls: TlsServerOptions, names: Names = NO_NAMES): void {
+  reload(tls?: TlsServerOptions, names?: Names): void {
     if (this.door === null) throw new GatewayError('GW-STATE', 'the listener has not been started');
     this.door.reload(tls, names);
   }

@@ -101,9 +101,10 @@ class WsListener implements TlsListener {
     return this.acceptor.close();
   }
 
-  reload(tls: TlsServerOptions): void {
-    if (this.door === null) throw new GatewayError('GW-STATE', 'the listener has no TLS or has not been started');
-    this.door.reload(asHttps(tls), new Map());
+  reload(tls?: TlsServerOptions): void {
+    if (this.options.tls === undefined) return;
+    if (this.door === null) throw new GatewayError('GW-STATE', 'the listener has not been started');
+    this.door.reload(tls === undefined ? undefined : asHttps(tls));
   }
 
   /** The socket is ready for an HTTP request. */

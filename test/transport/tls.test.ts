@@ -1,7 +1,7 @@
 // TLS: what the server shows and asks, every way a handshake fails and the word for it, reload, the client's care.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
@@ -381,6 +381,23 @@ function describeTls(): void {
       expect(() => listener.reload(serverTls({ cert: local.cert, key: device.key }))).toThrow('TLS failure');
       await near(port);
       await far(door);
+    });
+
+    it('reads the same files again when nothing is given', async () => {
+      const door = new Door();
+      const files = { cert: join(authority.folder, 'live.pem'), key: join(authority.folder, 'live.key') };
+      const put = (pair: KeyPair): void => {
+        copyFileSync(pair.cert, files.cert);
+        copyFileSync(pair.key, files.key);
+      };
+      put(local);
+      const { port, listener } = await listen(door, { certfile: files.cert, keyfile: files.key });
+      await near(port);
+      put(stranger.issue({ name: 'localhost', alt: ['IP:127.0.0.1'] }));
+      await near(port);
+      listener.reload();
+      await near(port, { ca: stranger.ca });
+      await expect(near(port)).rejects.toMatchObject({ code: 'TRANSPORT-TLS' });
     });
 
     it('begins to ask for certificates, also of clients with a session', async () => {
