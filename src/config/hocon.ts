@@ -189,7 +189,7 @@ class Parser {
     this.skipBlank();
     const value = this.parseValue();
     if (!append) put(block, path, value, at);
-    else if (!appendInPlace(block, path, value)) put(block, path, this.appendTo(value, at), at);
+    else if (!appendInPlace(block, path, value, at)) put(block, path, this.appendTo(value, at), at);
     this.keys.length -= path.length;
     this.depth -= path.length - 1;
   }
@@ -573,15 +573,23 @@ function put(block: RawBlock, path: readonly string[], value: Raw, at: Position)
   field.entries.push(value);
 }
 
-/** a += v where a is a plain list and v needs nothing: no need to keep both, and no depth for long runs of them. */
-function appendInPlace(block: RawBlock, path: readonly string[], value: Raw): boolean {
-  let field = block.fields.get(path[0]);
-  for (const key of path.slice(1)) {
-    const last: Raw | undefined = field?.entries[field.entries.length - 1];
-    field = last?.kind === 'block' ? last.fields.get(key) : undefined;
+/** a += v where a is a plain list or nothing, and v needs nothing: no need to keep both, and no depth for long runs of them. */
+function appendInPlace(block: RawBlock, path: readonly string[], value: Raw, at: Position): boolean {
+  if (!settled(value)) return false;
+  let inner = block;
+  for (const [i, key] of path.entries()) {
+    const field = inner.fields.get(key);
+    if (field === undefined) {
+      put(block, path, { kind: 'list', items: [value], at: value.at }, at);
+      return true;
+    }
+    const only = field.entries.length === 1 ? field.entries[0] : undefined;
+    if (i === path.length - 1 && only?.kind === 'list') {
+      only.items.push(value);
+      return true;
+    }
+    if (only?.kind !== 'block') return false;
+    inner = only;
   }
-  const list = field?.entries.length === 1 ? field.entries[0] : undefined;
-  if (list?.kind !== 'list' || !settled(value)) return false;
-  list.items.push(value);
-  return true;
+  return false;
 }

@@ -26,8 +26,7 @@ export function load(options: LoadOptions): Loaded {
   const files: string[] = [];
   const sink = new Sink();
   const main = options.file ?? findFile(cwd);
-  const written =
-    main === null ? blockNode(DEFAULTS) : treeOf(main, cwd, (name) => own(env, name), files, sink.warnings);
+  const written = main === null ? blockNode(DEFAULTS) : readMain(main, cwd, env, files, sink.warnings);
   let tree = applyOverrides(written, env, set, cwd, sink.problems);
   tree = withListeners(adaptNanomq(tree, sink.warnings));
   const root = ROOT.read(tree, '', sink);
@@ -42,6 +41,16 @@ export function load(options: LoadOptions): Loaded {
     tree: ROOT.show(root, false) as Tree,
     masked: ROOT.show(root, true) as Tree,
   };
+}
+
+/** What was odd before the first mistake is told with it: a value that a comment has cut often is the cause. */
+function readMain(main: string, cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
+  try {
+    return treeOf(main, cwd, (name) => own(env, name), files, warnings);
+  } catch (error) {
+    if (error instanceof ConfigError) throw new ConfigError([...error.problems, ...warnings]);
+    throw error;
+  }
 }
 
 /**

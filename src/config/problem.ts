@@ -21,7 +21,11 @@ export interface Problem {
 export function formatProblem(problem: Problem): string {
   const { file, line, column } = problem.at;
   const place = line > 0 ? `${file}:${line}:${column}` : file;
-  return `${place}: ${problem.key}: ${problem.message}`;
+  // Names come from the file: nothing in them may reach a terminal as a control sequence.
+  return `${place}: ${problem.key}: ${problem.message}`.replace(
+    /[\p{Cc}\u2028\u2029]/gu,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 const FILE_ERRORS: ReadonlyMap<string, string> = new Map([

@@ -8,7 +8,7 @@ import { ConfigError, type Position, type Problem } from './problem.ts';
 /** Characters of all joined texts together: as much as a file may hold. */
 const MAX_TEXT = 16 * 1024 * 1024;
 /** References that lead to references; deeper ones would use up the stack. */
-const MAX_CHAIN = 256;
+const MAX_CHAIN = 500;
 /** Values looked at, each time counted: what may be asked for twice at every step doubles. */
 const MAX_STEPS = 2_000_000;
 

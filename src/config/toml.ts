@@ -151,7 +151,8 @@ class Finder {
   private value(spot: Spot, depth: number): void {
     spot.at = this.here();
     const c = this.text[this.pos];
-    if (depth > MAX_DEPTH) return;
+    if (depth > MAX_DEPTH)
+      throw new ConfigError([{ at: spot.at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
     if (c === '[') {
       this.pos++;
       for (;;) {
