@@ -21,6 +21,10 @@ packages() {
   # The lock file that node_modules was made from is kept inside it: no guessing from times of files.
   if [ -d node_modules ] && cmp -s package-lock.json node_modules/.tidegate-lock; then return 0; fi
   say "npm ci"
+  # Addons are compiled against the headers that came with this Node.js, where it brought them; nothing is downloaded for it.
+  local prefix
+  prefix=$(node -p 'require("node:path").dirname(require("node:path").dirname(fs.realpathSync(process.execPath)))')
+  if [ -f "$prefix/include/node/node.h" ]; then export npm_config_nodedir="$prefix"; fi
   npm ci --no-audit --no-fund --loglevel=error </dev/null || { say "npm ci failed"; exit 1; }
   cp package-lock.json node_modules/.tidegate-lock
 }
