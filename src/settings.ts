@@ -54,9 +54,11 @@ export function authOptions(config: Config): AuthOptions {
     aclSubscribe: auth.aclSubscribe,
     passwords: auth.users.length === 0 ? null : new Map(auth.users.map((user) => [user.username, user.password])),
     rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
+    scramFile: auth.scramFile,
+    jwt: auth.jwt,
     http: auth.httpAuth,
     denyAction: auth.denyAction,
-    limits: null,
+    limits: auth.limits,
     listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
   };
 }

@@ -78,11 +78,11 @@ function ask(sources: readonly Source[], credentials: Credentials, from = 0): An
 
 export class ChainAuthenticator implements Authenticator {
   private readonly realm: () => Realm;
-  private readonly limits: FailureLimits | null;
+  private readonly limits: FailureLimits;
   private readonly counters: AuthCounters;
 
   /** @param realm what holds now; it changes with a reload. */
-  constructor(realm: () => Realm, limits: FailureLimits | null, counters: AuthCounters) {
+  constructor(realm: () => Realm, limits: FailureLimits, counters: AuthCounters) {
     this.realm = realm;
     this.limits = limits;
     this.counters = counters;
@@ -125,14 +125,14 @@ export class ChainAuthenticator implements Authenticator {
     const sources: Source[] = token === null ? [] : [token];
     if (!realm.allowAnonymous && realm.remote !== null) sources.push(realm.remote);
     if (sources.length === 0) return realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous');
-    if (this.limits?.locked(credentials.remoteAddress, null)) return refuse('locked');
+    if (this.limits.locked(credentials.remoteAddress, null)) return refuse('locked');
     return this.conclude(ask(sources, credentials), credentials, realm, (unknown) =>
       unknown && realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous'),
     );
   }
 
   private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
-    if (this.limits?.locked(credentials.remoteAddress, username)) return refuse('locked');
+    if (this.limits.locked(credentials.remoteAddress, username)) return refuse('locked');
     const sources: Source[] = [];
     const { users, token, remote } = realm;
     const password = credentials.password;
@@ -167,12 +167,12 @@ export class ChainAuthenticator implements Authenticator {
       // Users were reloaded while a hash was computed or a server asked: what holds now decides.
       const now = this.realm();
       if (now !== realm && revoked(realm, now, name)) return refuse('changed');
-      this.limits?.passed(remoteAddress, username);
+      this.limits.passed(remoteAddress, username);
       return accept(credentials, name, answer.claims ?? null);
     }
     const result = answer.kind === 'unknown' ? unknown(true) : refuse(answer.why, answer.reasonCode);
     // A server that is down or a full line says nothing about who asked.
-    if (!result.accepted && result.reasonCode === NOT_AUTHORIZED) this.limits?.failed(remoteAddress, username);
+    if (!result.accepted && result.reasonCode === NOT_AUTHORIZED) this.limits.failed(remoteAddress, username);
     return result;
   }
 }

@@ -53,8 +53,8 @@ const HASHES_WAITING = 1024;
 interface Tools {
   readonly deps: AuthDeps;
   readonly gate: Gate;
-  /** Failures are remembered over a reload; their limits are those of the start. */
-  readonly limits: FailureLimits | null;
+  /** Failures are remembered over a reload. */
+  readonly limits: FailureLimits;
   readonly scramSecret: Buffer;
   /** What identifies the password of a user now; for what began before a reload. */
   readonly markNow: (listener: string, username: string) => string | null;
@@ -139,7 +139,7 @@ export class AccessControl {
     const tools: Tools = {
       deps,
       gate: new Gate(HASHES_AT_ONCE, HASHES_WAITING),
-      limits: options.limits === null ? null : new FailureLimits(options.limits, deps.clock, deps.log),
+      limits: new FailureLimits(deps.clock, deps.log),
       scramSecret: randomBytes(32),
       markNow: (listener, username) =>
         box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
@@ -270,6 +270,7 @@ async function load(options: AuthOptions, tools: Tools): Promise<State> {
   const base = await baseRealm(options, files, tools, argon2);
   const made = new Map<string, Realm>();
   for (const [name, own] of options.listeners) made.set(name, await listenerRealm(base, own, files, tools, argon2));
+  tools.limits.configure(options.limits);
   warn(passwords, acls, tools.deps.log);
   return { base, listeners: made };
 }

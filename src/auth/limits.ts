@@ -3,6 +3,7 @@
 // A user that is locked by strangers can still log in from an address where it has succeeded before.
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
+import { addressTest } from './address.ts';
 
 export interface LimitOptions {
   /** Failures within windowMs before a lock; 0 = no limit of that kind. */
@@ -14,27 +15,8 @@ export interface LimitOptions {
   /** The first lock; each further one is twice as long, up to longestLockMs. */
   readonly lockMs: number;
   readonly longestLockMs: number;
-  /** Entries of each kind that are remembered. */
-  readonly remembered: number;
-  /** Addresses that are never locked: a proxy or gateway in front stands for many clients. */
-  readonly exempt: (address: string) => boolean;
-}
-
-/** Only guessing one user's password from one address is slowed down; clients of this machine are not. */
-export const DEFAULT_LIMITS: LimitOptions = {
-  perAddress: 0,
-  perUser: 0,
-  perPair: 20,
-  windowMs: 60_000,
-  lockMs: 10_000,
-  longestLockMs: 15 * 60_000,
-  remembered: 10_000,
-  exempt: isLocal,
-};
-
-/** Loopback and Unix sockets. */
-function isLocal(address: string): boolean {
-  return address === '' || address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
+  /** Addresses and networks that are never locked: a proxy in front stands for many clients. Unix sockets never are. */
+  readonly exempt: readonly string[];
 }
 
 interface Record {
@@ -49,26 +31,36 @@ interface Record {
 
 /** Addresses of a user that are remembered. */
 const KNOWN = 8;
+/** Entries of each kind that are remembered: some 3 MB. */
+export const REMEMBERED = 10_000;
 const LOG_PERIOD_MS = 1000;
 
 export class FailureLimits {
-  private readonly options: LimitOptions;
+  private options: LimitOptions | null = null;
+  private isExempt: (address: string) => boolean = () => true;
   private readonly clock: Clock;
   private readonly log: Log;
   private readonly addresses = new Map<string, Record>();
   private readonly users = new Map<string, Record>();
   private readonly pairs = new Map<string, Record>();
 
-  constructor(options: LimitOptions, clock: Clock, log: Log) {
-    this.options = options;
+  constructor(clock: Clock, log: Log) {
     this.clock = clock;
     this.log = limitLog(log, () => clock.mono(), LOG_PERIOD_MS);
   }
 
+  /** Sets what holds from now on, null = no limits; failures so far are remembered. Throws AUTH-SOURCE for a wrong network. */
+  configure(options: LimitOptions | null): void {
+    const listed = addressTest(options?.exempt ?? [], 'auth.limits.exempt');
+    this.options = options;
+    this.isExempt = (address) => address === '' || listed(address);
+  }
+
   /** Whether an attempt is refused without a look at the password. */
   locked(address: string, username: string | null): boolean {
+    if (this.options === null) return false;
     const now = this.clock.mono();
-    const exempt = this.options.exempt(address);
+    const exempt = this.isExempt(address);
     if (!exempt && isLocked(this.addresses.get(address), now)) return true;
     if (username === null) return false;
     if (!exempt && isLocked(this.pairs.get(pairKey(address, username)), now)) return true;
@@ -77,8 +69,9 @@ export class FailureLimits {
   }
 
   failed(address: string, username: string | null): void {
+    if (this.options === null) return;
     const { perAddress, perUser, perPair } = this.options;
-    const exempt = this.options.exempt(address);
+    const exempt = this.isExempt(address);
     if (perAddress > 0 && !exempt) this.count(this.addresses, address, perAddress, { address });
     if (perPair > 0 && !exempt && username !== null) {
       this.count(this.pairs, pairKey(address, username), perPair, { address, username });
@@ -91,7 +84,7 @@ export class FailureLimits {
     this.addresses.delete(address);
     if (username === null) return;
     this.pairs.delete(pairKey(address, username));
-    if (this.options.perUser === 0) return;
+    if (this.options === null || this.options.perUser === 0) return;
     const user = this.users.get(username);
     const known = (user?.known ?? []).filter((one) => one !== address).slice(1 - KNOWN);
     known.push(address);
@@ -101,17 +94,19 @@ export class FailureLimits {
   }
 
   private count(records: Map<string, Record>, key: string, most: number, fields: { [key: string]: string }): void {
+    if (this.options === null) return;
+    const { windowMs, longestLockMs } = this.options;
     const now = this.clock.mono();
     const record = records.get(key) ?? newRecord(now);
-    if (now - record.since > this.options.windowMs) {
+    if (now - record.since > windowMs) {
       // A quiet window forgives failures; a second one forgives the locks as well.
-      if (now - record.since > 2 * this.options.windowMs && now > record.lockedUntil) record.locks = 0;
+      if (now - record.since > 2 * windowMs && now > record.lockedUntil) record.locks = 0;
       record.since = now;
       record.failures = 0;
     }
     record.failures++;
     if (record.failures >= most) {
-      const lockMs = Math.min(this.options.lockMs * 2 ** record.locks, this.options.longestLockMs);
+      const lockMs = Math.min(this.options.lockMs * 2 ** record.locks, longestLockMs);
       record.lockedUntil = now + lockMs;
       record.locks = Math.min(record.locks + 1, 30);
       record.failures = 0;
@@ -125,7 +120,7 @@ export class FailureLimits {
   private remember(records: Map<string, Record>, key: string, record: Record): void {
     records.delete(key);
     records.set(key, record);
-    if (records.size > this.options.remembered) {
+    if (records.size > REMEMBERED) {
       const oldest = records.keys().next();
       if (!oldest.done) records.delete(oldest.value);
     }

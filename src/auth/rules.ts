@@ -1,9 +1,9 @@
 // NanoMQ's acl.rules: permit, action, topics, and who they are for; the first rule that matches decides, else no_match.
 // Built by chain.ts from configuration, asked per verdict that session/ has not cached. Refuses the SUBSCRIBE itself; what a wide
 // filter was granted is filtered again at delivery, so `#` never brings a topic that a deny names. Sources: NanoMQ's acl.md.
-import { BlockList, isIP } from 'node:net';
 import { GatewayError } from '../base/errors.ts';
 import type { Explanation } from './aclfile.ts';
+import { addressTest } from './address.ts';
 import { covers, isRuleFilter, sharedFilter } from './filter.ts';
 
 /** Who a rule is for: every field that is set has to fit. "#" means anybody. */
@@ -45,32 +45,15 @@ type Test = (subject: RuleSubject) => boolean;
 /** Everybody, in NanoMQ's words. */
 const ANYBODY = '#';
 
-function addressTest(addresses: readonly string[], where: string): Test {
-  if (addresses.includes(ANYBODY)) return () => true;
-  const list = new BlockList();
-  for (const text of addresses) {
-    const [address, bits, more] = text.split('/');
-    const version = isIP(address);
-    const family = version === 6 ? 'ipv6' : 'ipv4';
-    const longest = version === 6 ? 128 : 32;
-    const prefix = bits === undefined ? longest : /^\d{1,3}$/.test(bits) ? Number(bits) : -1;
-    if (version === 0 || more !== undefined || prefix < 0 || prefix > longest) {
-      throw new GatewayError('AUTH-SOURCE', `${where}: not an address or network`);
-    }
-    list.addSubnet(address, prefix, family);
-  }
-  return ({ remoteAddress }) => {
-    const version = isIP(remoteAddress);
-    return version !== 0 && list.check(remoteAddress, version === 6 ? 'ipv6' : 'ipv4');
-  };
-}
-
 function whoTests(who: WhoOptions, where: string): Test[] {
   const tests: Test[] = [];
   const { username, clientId, ipaddrs } = who;
   if (username !== null) tests.push((subject) => username === ANYBODY || subject.username === username);
   if (clientId !== null) tests.push((subject) => clientId === ANYBODY || subject.clientId === clientId);
-  if (ipaddrs.length > 0) tests.push(addressTest(ipaddrs, where));
+  if (ipaddrs.length > 0 && !ipaddrs.includes(ANYBODY)) {
+    const fits = addressTest(ipaddrs, where);
+    tests.push((subject) => fits(subject.remoteAddress));
+  }
   return tests;
 }
 

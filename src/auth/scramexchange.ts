@@ -79,7 +79,7 @@ function refuse(why: string, reasonCode = NOT_AUTHORIZED): EnhancedStep {
 
 export interface ScramTools {
   readonly gate: Gate;
-  readonly limits: FailureLimits | null;
+  readonly limits: FailureLimits;
   /** The same over reloads, else a reload would tell which names are made up. */
   readonly scramSecret: Buffer;
   /** What identifies the password of a user of a listener now, null for nobody. */
@@ -167,7 +167,7 @@ class ScramExchange implements EnhancedExchange {
     if (first === null) return this.fail('scram-message');
     const { username } = this.credentials;
     if (username !== null && username !== '' && username !== first.username) return this.fail('scram-user');
-    if (this.method.tools.limits?.locked(this.credentials.remoteAddress, first.username)) return this.fail('locked');
+    if (this.method.tools.limits.locked(this.credentials.remoteAddress, first.username)) return this.fail('locked');
     this.mark = this.method.tools.markNow(this.credentials.listener, first.username);
     const keys = this.method.keys(first.username);
     if (keys === null) return this.fail('busy', SERVER_BUSY);
@@ -199,12 +199,12 @@ class ScramExchange implements EnhancedExchange {
     const { remoteAddress, listener } = this.credentials;
     const { limits, markNow } = method.tools;
     if (!proven) {
-      limits?.failed(remoteAddress, first.username);
+      limits.failed(remoteAddress, first.username);
       return refuse(method.knows(first.username) ? 'bad-password' : 'unknown-user');
     }
     // Users were reloaded meanwhile: what holds now decides.
     if (this.mark === null || markNow(listener, first.username) !== this.mark) return refuse('changed');
-    limits?.passed(remoteAddress, first.username);
+    limits.passed(remoteAddress, first.username);
     const data = Buffer.from(`v=${hmac(keys.serverKey, authMessage).toString('base64')}`);
     return { kind: 'accept', data, username: first.username };
   }

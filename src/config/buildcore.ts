@@ -1,13 +1,16 @@
 // From the checked tree to ListenerConfig, MqttConfig, AuthConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig,
 // LogConfig and BrokerConfig, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
+import { isIP } from 'node:net';
 import type {
   AclRule,
   AclWho,
   AuthConfig,
+  AuthLimitsConfig,
   BrokerConfig,
   HttpAuthConfig,
   HttpAuthRequest,
   HttpServerConfig,
+  JwtConfig,
   ListenerConfig,
   ListenerKind,
   LogConfig,
@@ -173,9 +176,12 @@ export function buildAuth(
 ): AuthConfig {
   const { auth } = root;
   const httpAuth = buildHttpAuth(root, sink);
+  const jwt = buildJwt(root, sink);
   const hasUsers =
     auth.password_file !== null ||
     auth.password.length > 0 ||
+    auth.scram_file !== null ||
+    jwt !== null ||
     httpAuth?.authReq != null ||
     listeners.some((l) => l.passwordFile !== null);
   const allowAnonymous = auth.allow_anonymous ?? (!reachable && !hasUsers);
@@ -202,7 +208,49 @@ export function buildAuth(
     denyAction: auth.deny_action,
     aclSubscribe: auth.acl_subscribe,
     checkRetainSource: auth.check_retain_source,
+    scramFile: auth.scram_file,
+    jwt,
+    limits: buildLimits(root, sink),
     httpAuth,
+  };
+}
+
+function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
+  const { jwt } = root.auth;
+  if (jwt === null || !jwt.enable) return null;
+  if ((jwt.secret === null) === (jwt.keyfile === null)) {
+    sink.problem(sink.at(jwt), sink.path(jwt), 'either secret or keyfile is needed');
+  }
+  return {
+    secret: jwt.secret,
+    keyFile: jwt.keyfile,
+    algorithms: jwt.algorithms,
+    issuer: jwt.issuer,
+    audience: jwt.audience,
+    clockToleranceSeconds: Math.floor(jwt.clock_tolerance / 1000),
+    usernameClaims: jwt.username_claims,
+    clientIdClaim: jwt.clientid_claim,
+    aclClaim: jwt.acl_claim,
+  };
+}
+
+function buildLimits(root: CheckedRoot, sink: Sink): AuthLimitsConfig {
+  const { limits } = root.auth;
+  for (const text of limits.exempt) {
+    const [address, bits] = text.split('/');
+    const most = isIP(address) === 6 ? 128 : 32;
+    if (isIP(address) === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most))) {
+      sink.refuse(limits, 'exempt', 'an address or network expected, such as 10.0.0.0/8');
+    }
+  }
+  return {
+    perPair: limits.per_user_and_address,
+    perAddress: limits.per_address,
+    perUser: limits.per_user,
+    windowMs: limits.window,
+    lockMs: limits.lock,
+    longestLockMs: Math.max(limits.max_lock, limits.lock),
+    exempt: limits.exempt,
   };
 }
 

@@ -134,6 +134,32 @@ export interface HttpAuthConfig {
   readonly aclReq: HttpAuthRequest | null;
 }
 
+/** Exactly one of secret and keyFile is given. */
+export interface JwtConfig {
+  readonly secret: string | null;
+  readonly keyFile: string | null;
+  /** Empty = all that fit the key. */
+  readonly algorithms: readonly string[];
+  readonly issuer: string | null;
+  readonly audience: string | null;
+  readonly clockToleranceSeconds: number;
+  readonly usernameClaims: readonly string[];
+  readonly clientIdClaim: string;
+  readonly aclClaim: string;
+}
+
+/** Failed logins before a lock; 0 = no limit of that kind. */
+export interface AuthLimitsConfig {
+  readonly perPair: number;
+  readonly perAddress: number;
+  readonly perUser: number;
+  readonly windowMs: number;
+  readonly lockMs: number;
+  readonly longestLockMs: number;
+  /** Addresses and networks. */
+  readonly exempt: readonly string[];
+}
+
 export interface UserConfig {
   readonly username: string;
   readonly password: string;
@@ -154,6 +180,10 @@ export interface AuthConfig {
   readonly aclSubscribe: 'granted' | 'truthful';
   /** A retained message is delivered only while its publisher still may write the topic. */
   readonly checkRetainSource: boolean;
+  readonly scramFile: string | null;
+  /** null when absent or not enabled. */
+  readonly jwt: JwtConfig | null;
+  readonly limits: AuthLimitsConfig;
   /** null when absent or not enabled. */
   readonly httpAuth: HttpAuthConfig | null;
 }

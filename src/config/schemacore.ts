@@ -272,11 +272,63 @@ const HTTP_AUTH = optional(
     auth_req: optional(HTTP_REQUEST, { unknown: 'error', text: 'Asked at CONNECT; status 200 lets the client in.' }),
     super_req: optional(HTTP_REQUEST, {
       unknown: 'error',
-      text: 'Asked first for a publish or subscribe; 200 allows everything.',
+      text: 'Asked at CONNECT; 200 allows everything that acl_req would be asked about.',
     }),
     acl_req: optional(HTTP_REQUEST, { unknown: 'error', text: 'Asked for a publish or subscribe; 200 allows it.' }),
   },
   { unknown: 'error', text: 'Users and rights are asked for over HTTP.' },
+);
+
+export const JWT = {
+  enable: flag({ default: true, text: 'Whether tokens are taken.' }),
+  secret: text({
+    default: null,
+    secret: true,
+    text: 'Shared secret of at least 32 bytes, for HS256, HS384 and HS512. Either this or keyfile.',
+    example: 'change-me-to-a-long-random-text-',
+  }),
+  keyfile: text({
+    default: null,
+    text: 'Public key or certificate (PEM), or keys (JWK or JWK set, JSON).',
+    example: '/etc/tidegate/jwt.pem',
+  }),
+  algorithms: list(text({ text: 'An algorithm, e.g. ES256.' }), {
+    text: 'Algorithms that are taken; empty = all that fit the key.',
+    example: ['ES256'],
+  }),
+  issuer: text({ default: null, text: 'What the claim iss has to be.', example: 'https://login.example' }),
+  audience: text({ default: null, text: 'What the claim aud has to hold.', example: 'tidegate' }),
+  clock_tolerance: duration({ default: '5s', max: 3_600_000, text: 'How far the clocks may differ.' }),
+  username_claims: list(text({ text: 'A claim.' }), {
+    default: ['username', 'sub'],
+    text: 'The first of these that a token has is the username.',
+  }),
+  clientid_claim: text({ default: 'clientid', text: 'Where a token has this claim, the client id has to be equal.' }),
+  acl_claim: text({
+    default: 'acl',
+    text: 'Where a token has this claim, it is all the client may do: { "pub": [filters], "sub": [filters], "all": [filters] }.',
+  }),
+};
+const AUTH_LIMITS = block(
+  {
+    per_user_and_address: int({
+      default: 20,
+      text: 'Failed logins of one user from one address before further ones are refused unseen. 0 = no limit.',
+    }),
+    per_address: int({ default: 0, text: 'The same for all users of an address. 0 = no limit.' }),
+    per_user: int({
+      default: 0,
+      text: 'The same for a user from all addresses but those it has logged in from before. 0 = no limit.',
+    }),
+    window: duration({ default: '1m', min: 1, text: 'Failures older than this are forgotten.' }),
+    lock: duration({ default: '10s', min: 1, text: 'How long logins are refused; twice as long each time.' }),
+    max_lock: duration({ default: '15m', min: 1, text: 'The longest of these times.' }),
+    exempt: list(text({ text: 'Address or network.' }), {
+      default: ['127.0.0.0/8', '::1'],
+      text: 'Addresses and networks that are never locked; per_user holds for them all the same.',
+    }),
+  },
+  { unknown: 'error', text: 'Against guessing of passwords.' },
 );
 
 export const AUTH = block(
@@ -317,6 +369,13 @@ export const AUTH = block(
       default: 'ignore',
       text: 'Whether a denied publish or subscribe ends the connection.',
     }),
+    scram_file: text({
+      default: null,
+      text: 'Users for SCRAM-SHA-256, lines of username:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.',
+      example: '/etc/tidegate/scram',
+    }),
+    jwt: optional(JWT, { unknown: 'error', text: 'Clients that send a token as their password.' }),
+    limits: AUTH_LIMITS,
     http_auth: HTTP_AUTH,
     enable: ignored('authentication cannot be switched off as a whole; no effect', 'true | false'),
   },

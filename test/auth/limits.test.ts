@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FailureLimits, type LimitOptions } from '../../src/auth/limits.ts';
+import { FailureLimits, type LimitOptions, REMEMBERED } from '../../src/auth/limits.ts';
 import { nullLog } from '../../src/base/log.ts';
 import { FakeClock } from '../harness/clock.ts';
 
@@ -10,13 +10,14 @@ const OPTIONS: LimitOptions = {
   windowMs: 60_000,
   lockMs: 1000,
   longestLockMs: 8000,
-  remembered: 100,
-  exempt: (address) => address === '127.0.0.1',
+  exempt: ['127.0.0.0/8'],
 };
 
 function limits(more: Partial<LimitOptions> = {}): { limits: FailureLimits; clock: FakeClock } {
   const clock = new FakeClock();
-  return { limits: new FailureLimits({ ...OPTIONS, ...more }, clock, nullLog), clock };
+  const made = new FailureLimits(clock, nullLog);
+  made.configure({ ...OPTIONS, ...more });
+  return { limits: made, clock };
 }
 
 function fail(set: FailureLimits, times: number, address: string, username = 'u'): void {
@@ -68,6 +69,13 @@ describe('failure limits', () => {
     expect(set.locked('127.0.0.1', 'u')).toBe(false);
   });
 
+  it('hold no longer when they are taken away', () => {
+    const { limits: set } = limits();
+    fail(set, 3, '10.0.0.1');
+    set.configure(null);
+    expect(set.locked('10.0.0.1', null)).toBe(false);
+  });
+
   it('lock a user for strangers, not for where it has logged in before', () => {
     const { limits: set } = limits();
     set.passed('10.0.0.9', 'u');
@@ -92,14 +100,14 @@ describe('failure limits', () => {
   });
 
   it('remember a bounded number of addresses and users', () => {
-    const { limits: set } = limits({ remembered: 10 });
+    const { limits: set } = limits();
     fail(set, 3, '10.0.0.1');
-    for (let i = 0; i < 1000; i++) set.failed(`10.9.${i >> 8}.${i & 255}`, `u${i}`);
+    for (let i = 0; i < 2 * REMEMBERED; i++) set.failed(`10.9.${i >> 8}.${i & 255}`, `u${i}`);
     expect(set.locked('10.0.0.1', null)).toBe(false);
     expect(
       Object.values(set)
         .filter((value) => value instanceof Map)
-        .every((map) => map.size <= 10),
+        .every((map) => map.size <= REMEMBERED),
     ).toBe(true);
   });
 });
