@@ -71,8 +71,8 @@ export class Acceptor {
     }
   }
 
-  /** Binds one place that is not a host, a Unix socket. Rejects with the system's error. */
-  async bind(where: ListenOptions): Promise<Server> {
+  /** Binds one place that is not a host: a Unix socket, or a descriptor that listens already. Rejects with the system's error. */
+  async bind(where: ListenOptions | { readonly fd: number }): Promise<Server> {
     const { keepAliveDelayMs, backlog } = this.options;
     const server = createServer({
       allowHalfOpen: true,

@@ -17,7 +17,7 @@ export interface DialOptions {
   readonly timeoutMs?: number;
   /** Where memory targets are looked up. */
   readonly network?: MemoryNetwork;
-  /** Bytes sent in clear before a TLS handshake: a PROXY protocol header. tcp and tls only. */
+  /** Bytes sent in clear before everything else, TLS included: a PROXY protocol header. Not for unix and memory. */
   readonly preface?: Uint8Array;
   /** ws and wss: bytes of the largest message taken, 0 = no limit (the default). */
   readonly maxMessageBytes?: number;
@@ -56,6 +56,15 @@ export function dialError(where: string, cause: unknown): GatewayError {
   return new GatewayError('TRANSPORT-DIAL', `${where}: ${text.includes(code) ? text : `${text} (${code})`}`, cause);
 }
 
+async function dialAbstract(name: string, where: string): Promise<Socket> {
+  try {
+    const { connectAbstract } = await import('./abstract.ts');
+    return await connectAbstract(name);
+  } catch (error) {
+    throw dialError(where, error);
+  }
+}
+
 /** Connects once. Rejects with TRANSPORT-DIAL (unreachable, refused, timeout, given up) or TRANSPORT-TLS (files, the peer was not trusted). */
 export async function dial(target: DialTarget, options: DialOptions = {}): Promise<Connection> {
   const where = printableTarget(target);
@@ -64,7 +73,9 @@ export async function dial(target: DialTarget, options: DialOptions = {}): Promi
       if (options.network === undefined) throw new GatewayError('TRANSPORT-DIAL', `${where}: no memory network here`);
       return options.network.dial(target.name);
     case 'unix': {
-      const socket = await dialSocket({ path: target.path }, new Attempt(where, options));
+      const socket = target.path.startsWith('\0')
+        ? await dialAbstract(target.path, where)
+        : await dialSocket({ path: target.path }, new Attempt(where, options));
       const local = printablePath(target.path);
       return new StreamConnection('unix', socket, { remote: `unix:${local}`, remoteAddress: '', local });
     }
@@ -113,6 +124,7 @@ async function dialWs(target: WsTarget, attempt: Attempt, options: DialOptions):
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
   if (target.kind === 'ws') {
     const socket = await dialSocket({ host, port: url.port === '' ? 80 : Number(url.port) }, attempt);
+    if (options.preface !== undefined) socket.write(options.preface);
     return attempt.within(socket, openWebSocket(socket, socket, peerOf(socket), null, client));
   }
   const tls = target.tls ?? SYSTEM_TLS;

@@ -35,6 +35,8 @@ export interface UnixListenerOptions extends ListenerOptions {
 const LONGEST_PATH = 107;
 /** The private folder's name: a dot and the six characters that mkdtemp adds; then "/s". */
 const PRIVATE_BYTES = 9;
+/** The kernel cuts it to net.core.somaxconn. */
+const BACKLOG = 1024;
 /** How long a socket file may take to show that somebody listens behind it. */
 const PROBE_MS = 2000;
 
@@ -83,7 +85,8 @@ class UnixListener implements Listener {
   private async bindAbstract(path: string): Promise<void> {
     if (process.platform !== 'linux') throw new Error('abstract names exist on Linux only');
     if (Buffer.byteLength(path) > LONGEST_PATH + 1) throw new Error('the name is longer than the system allows');
-    await this.acceptor.bind({ path });
+    const { listenDescriptor } = await import('./abstract.ts');
+    await this.acceptor.bind({ fd: await listenDescriptor(path, this.options.backlog ?? BACKLOG) });
   }
 
   private async bindFile(path: string): Promise<void> {
