@@ -1,6 +1,6 @@
 // REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading. Called by routes.ts.
 // No secret leaves: passwords read "***", keys are named by their file, whoever asks.
-import type { ListenerConfig, TlsServerConfig } from '../config/config.ts';
+import type { TlsServerConfig } from '../config/config.ts';
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import type { BridgeView, ConsoleOptions, Json, JsonObject, ShownConfig } from './console.ts';
 import { bridgeNode } from './mqttbridge.ts';
@@ -13,14 +13,16 @@ function masked(secret: string | null): string | null {
   return secret === null ? null : MASK;
 }
 
-function first(config: ShownConfig, kind: ListenerConfig['kind']): ListenerConfig | undefined {
+type Listener = ShownConfig['listeners'][number];
+
+function first(config: ShownConfig, kind: Listener['kind']): Listener | undefined {
   return config.listeners.find((listener) => listener.kind === kind);
 }
 
 /** NanoMQ's name for each kind of listener. */
 const SCHEMES = { tcp: 'nmq-tcp', ssl: 'tls+nmq-tcp', ws: 'nmq-ws', wss: 'nmq-wss', unix: 'unix' } as const;
 
-function urlOf(listener: ListenerConfig | undefined): string | null {
+function urlOf(listener: Listener | undefined): string | null {
   return listener === undefined ? null : `${SCHEMES[listener.kind]}://${listener.bind}`;
 }
 
@@ -55,7 +57,7 @@ function basic(config: ShownConfig, tree: JsonObject): JsonObject {
   };
 }
 
-function tlsSection(listener: ListenerConfig | undefined): JsonObject {
+function tlsSection(listener: Listener | undefined): JsonObject {
   const tls: TlsServerConfig | null = listener?.tls ?? null;
   return {
     enable: tls !== null,

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Level, Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Broker } from '../broker/broker.ts';
-import type { Config } from '../config/config.ts';
+import type { AuthConfig, HttpServerConfig, ListenerConfig, MqttConfig, PersistenceConfig } from '../config/config.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -125,8 +125,14 @@ export interface BridgeControl {
   test(trial: Trial): TrialResult;
 }
 
-/** The parts of the configuration that NanoMQ's calls show in their own shape. */
-export type ShownConfig = Pick<Config, 'listeners' | 'mqtt' | 'auth' | 'httpServer' | 'persistence'>;
+/** The parts of the configuration that NanoMQ's calls show in their own shape. A Config fits. */
+export interface ShownConfig {
+  readonly listeners: readonly Pick<ListenerConfig, 'name' | 'kind' | 'bind' | 'tls'>[];
+  readonly mqtt: Pick<MqttConfig, 'maxPacketSize' | 'maxMqueueLen' | 'keepaliveMultiplier'>;
+  readonly auth: Pick<AuthConfig, 'allowAnonymous' | 'users' | 'httpAuth'>;
+  readonly httpServer: Pick<HttpServerConfig, 'ipAddr' | 'port' | 'username' | 'password' | 'authType'> | null;
+  readonly persistence: Pick<PersistenceConfig, 'enable' | 'path' | 'sync'>;
+}
 
 export interface ConfigControl {
   /** The running configuration; what is secret in it is left out by whoever shows it. */

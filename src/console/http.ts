@@ -1,5 +1,5 @@
 // The HTTP server of `http_server`: REST API, events, console pages. Built and started by gateway.ts only when the block is present.
-// hono is loaded at start(), not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
+// hono is loaded when start() has bound the port, not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
 // A server without credentials refuses to bind anything but loopback, whatever the configuration says.
 import { readFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
@@ -74,7 +74,7 @@ export class HttpServer implements Service {
     const settings = this.options.settings();
     this.refuseOpenServer(settings);
     if (settings.authType === 'jwt' && settings.jwt !== null) await this.access.tokens.prepare(settings.jwt);
-    const listener = await this.app.listener(this.routes);
+    const listener = this.whenLoaded(this.app.listener(this.routes));
     const server =
       settings.tls === null
         ? createServer(SERVER_OPTIONS, listener)
@@ -107,6 +107,17 @@ export class HttpServer implements Service {
     if (listening === null) return;
     this.feed.stop();
     await listening.close(deadlineMs);
+  }
+
+  /** The port is bound before the router is loaded (about 80 ms): requests that come meanwhile wait for it. */
+  private whenLoaded(loading: Promise<RequestListener>): RequestListener {
+    loading.catch((error: unknown) => this.options.log('error', 'WEB-FAILED', { error: errorText(error) }));
+    return (incoming, outgoing) => {
+      loading.then(
+        (listener) => listener(incoming, outgoing),
+        () => send(outgoing, fail('internal'), null),
+      );
+    };
   }
 
   private refuseOpenServer(settings: HttpSettings): void {
