@@ -1,4 +1,4 @@
-// `tidegate passwd`: edits a password file in mosquitto's format. Called through cli.ts. Whatever it does not edit keeps every byte:
+// `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys. Called through cli.ts. Whatever it does not edit keeps every byte:
 // comments, blank lines, order, line ends, mode and owner. The file changes in one step (a new file is renamed over it) or not at all.
 // $7$ entries get a 12-byte salt, which mosquitto 1.6, 2.0 and 2.1 all read. Never prints a password or hash.
 import { randomBytes } from 'node:crypto';
@@ -14,10 +14,14 @@ import {
   makePbkdf2,
   parseHash,
 } from '../auth/hash.ts';
+import { DEFAULT_SCRAM_ITERATIONS, METHOD, makeScram } from '../auth/scram.ts';
 import { trim } from '../auth/textfile.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Context, Io } from './cli.ts';
 import { askPassword } from './secret.ts';
+
+const HASHES = ['pbkdf2', 'argon2id', 'scram-sha-256'] as const;
+type HashKind = (typeof HASHES)[number];
 
 export interface PasswdOptions {
   readonly file: string;
@@ -32,7 +36,8 @@ export interface PasswdOptions {
   readonly remove: boolean;
   /** -U: hash the plain passwords of the file. */
   readonly upgrade: boolean;
-  readonly hash: 'pbkdf2' | 'argon2id';
+  /** scram-sha-256 makes lines for auth.scram_file, a file of its own. */
+  readonly hash: HashKind;
   readonly iterations: number | null;
 }
 
@@ -56,9 +61,13 @@ function checkUsage(options: PasswdOptions): void {
   if (upgrade !== (user === null)) throw usage(upgrade ? '-U takes only a file' : 'a user is missing');
   if (batch !== (password !== null))
     throw usage(batch ? '-b needs a password' : 'a password on the command line needs -b');
-  if (iterations !== null && (hash !== 'pbkdf2' || iterations < 1 || iterations > MOST_ITERATIONS)) {
-    throw usage(`-I takes 1 to ${MOST_ITERATIONS} iterations of pbkdf2`);
+  const least = hash === 'pbkdf2' ? 1 : DEFAULT_SCRAM_ITERATIONS;
+  if (iterations !== null && (hash === 'argon2id' || iterations < least || iterations > MOST_ITERATIONS)) {
+    throw usage(
+      `-I takes iterations: 1 to ${MOST_ITERATIONS} of pbkdf2, from ${DEFAULT_SCRAM_ITERATIONS} of scram-sha-256`,
+    );
   }
+  if (upgrade && hash === 'scram-sha-256') throw usage('-U hashes the passwords of a password file');
   if (user !== null) checkName(user);
 }
 
@@ -171,14 +180,20 @@ function entryOf(line: string): Entry | null {
 
 const BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf';
 
+/** Stored keys hold a colon: with `whole` everything behind the name is the field. */
+function replaced(line: string, entry: Entry, hash: string, whole: boolean): string {
+  if (!whole) return entry.head + hash + entry.tail;
+  return `${entry.head}${hash}${line.endsWith('\r') ? '\r' : ''}`;
+}
+
 /** Sets the hash of a user: in place where it stands, at the end where it does not. Further lines of the same user go. */
-function setUser(text: string, user: string, hash: string): string {
+function setUser(text: string, user: string, hash: string, whole: boolean): string {
   let found = false;
   const lines: string[] = [];
   for (const line of text.split('\n')) {
     const entry = entryOf(line);
     if (entry === null || entry.user !== user) lines.push(line);
-    else if (!found) lines.push(entry.head + hash + entry.tail);
+    else if (!found) lines.push(replaced(line, entry, hash, whole));
     if (entry?.user === user) found = true;
   }
   if (found) return lines.join('\n');
@@ -196,6 +211,9 @@ async function hashOf(options: PasswdOptions, password: Uint8Array): Promise<str
   if (password.length === 0) throw failed('an empty password would let nobody in');
   if (password.includes(0)) throw failed('a password holds no NUL character');
   if (options.hash === 'pbkdf2') return makePbkdf2(password, options.iterations ?? DEFAULT_ITERATIONS);
+  if (options.hash === 'scram-sha-256') {
+    return (await makeScram(password, options.iterations ?? DEFAULT_SCRAM_ITERATIONS)).text;
+  }
   const argon2 = await loadArgon2();
   if (argon2 === null) throw failed('argon2id needs the package @node-rs/argon2, which is not installed');
   return makeArgon2(password, argon2);
@@ -224,6 +242,17 @@ async function upgrade(content: Content, options: PasswdOptions, io: Io): Promis
   return lines.join('\n');
 }
 
+/** A file holds entries of one kind: password_file or scram_file. */
+function checkKind(content: Content, options: PasswdOptions): void {
+  const scram = options.hash === 'scram-sha-256';
+  for (const line of content.text.split('\n')) {
+    const field = entryOf(line)?.field ?? '';
+    if (scram ? looksHashed(field) : field.startsWith(`${METHOD}$`)) {
+      throw failed(`${options.file}: holds ${scram ? 'password hashes' : 'SCRAM keys'}, these are files of their own`);
+    }
+  }
+}
+
 async function edited(content: Content, options: PasswdOptions, io: Io): Promise<string> {
   const user = options.user === null ? null : Buffer.from(options.user).toString('latin1');
   if (user === null) return upgrade(content, options, io);
@@ -232,9 +261,13 @@ async function edited(content: Content, options: PasswdOptions, io: Io): Promise
     if (text === null) throw failed(`${options.file}: no such user`);
     return text;
   }
+  checkKind(content, options);
   const password = options.password === null ? await askPassword(io) : Buffer.from(options.password);
   const mark = content.text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : '';
-  return mark + setUser(content.text.slice(mark.length), user, await hashOf(options, password));
+  return (
+    mark +
+    setUser(content.text.slice(mark.length), user, await hashOf(options, password), options.hash === 'scram-sha-256')
+  );
 }
 
 /** Does one edit; 0 when it is done. Throws CLI-USAGE or CLI-FAILED and has changed nothing then. */
@@ -275,11 +308,12 @@ export function registerPasswd(program: Command, context: Context): void {
     .option('-b', 'take the password from the command line (others can see it there)')
     .option('-D', 'take the user out of the file')
     .option('-U', 'hash the plain passwords of the file')
-    .option('-H <hash>', 'pbkdf2 or argon2id', 'pbkdf2')
+    .option('-H <hash>', 'pbkdf2 or argon2id; scram-sha-256 for a file of auth.scram_file', 'pbkdf2')
     .option('-I <iterations>', `of pbkdf2 (default: ${DEFAULT_ITERATIONS})`)
     .passThroughOptions()
     .action(async (file: string, user: string | undefined, password: string | undefined, flags: Flags) => {
-      if (flags.H !== 'pbkdf2' && flags.H !== 'argon2id') throw usage('-H takes pbkdf2 or argon2id');
+      const hash = HASHES.find((one) => one === flags.H);
+      if (hash === undefined) throw usage(`-H takes ${HASHES.join(', ')}`);
       const iterations = flags.I === undefined ? null : numberOf(flags.I);
       if (Number.isNaN(iterations)) throw usage('-I takes a whole number');
       const options: PasswdOptions = {
@@ -291,7 +325,7 @@ export function registerPasswd(program: Command, context: Context): void {
         batch: flags.b === true,
         remove: flags.D === true,
         upgrade: flags.U === true,
-        hash: flags.H,
+        hash,
         iterations,
       };
       context.exit(await passwd(options, context.io));

@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Gate } from '../../src/auth/gate.ts';
 import { loadPasswordFile } from '../../src/auth/passwordfile.ts';
+import { loadScramFile, type ScramKeys, verifyScram } from '../../src/auth/scram.ts';
 import { Users } from '../../src/auth/users.ts';
 import { GatewayError } from '../../src/base/errors.ts';
 import { registerPasswd } from '../../src/cli/passwd.ts';
@@ -172,6 +173,36 @@ describe('passwd', () => {
   it('writes argon2id hashes', async () => {
     expect(await tool(['-c', '-b', '-H', 'argon2id', folder.at('pw'), 'ann', 'p'])).toBe(0);
     expect(text()).toMatch(/^ann:\$argon2id\$v=19\$m=47104,t=1,p=1\$[A-Za-z0-9+/]{86}\$[A-Za-z0-9+/]{86}\n$/);
+  });
+});
+
+describe('passwd -H scram-sha-256', () => {
+  async function stored(user: string): Promise<ScramKeys | undefined> {
+    return (await loadScramFile(folder.at('scram'))).get(user);
+  }
+
+  it('makes, changes and deletes stored keys and keeps every other line', async () => {
+    const scram = ['-b', '-H', 'scram-sha-256'];
+    expect(await tool(['-c', ...scram, folder.at('scram'), 'ann', 'p'])).toBe(0);
+    expect(await tool([...scram, '-I', '5000', folder.at('scram'), 'bob', 'q'])).toBe(0);
+    const before = text('scram');
+    expect((await stored('bob'))?.iterations).toBe(5000);
+    expect(await tool([...scram, folder.at('scram'), 'ann', 'new'])).toBe(0);
+    const keys = await stored('ann');
+    expect(keys !== undefined && (await verifyScram(keys, Buffer.from('new')))).toBe(true);
+    expect(text('scram').split('\n')[1]).toBe(before.split('\n')[1]);
+    expect(await tool(['-D', folder.at('scram'), 'ann'])).toBe(0);
+    expect(text('scram')).toBe(`${before.split('\n')[1]}\n`);
+  });
+
+  it('does not mix keys and password hashes', async () => {
+    folder.put('pw', MIXED);
+    expect(await tool(['-b', '-H', 'scram-sha-256', folder.at('pw'), 'x', 'p'])).toBe(1);
+    expect(text()).toBe(MIXED);
+    expect(await tool(['-c', '-b', '-H', 'scram-sha-256', folder.at('scram'), 'ann', 'p'])).toBe(0);
+    const before = text('scram');
+    expect(await tool(['-b', folder.at('scram'), 'x', 'p'])).toBe(1);
+    expect(text('scram')).toBe(before);
   });
 });
 
