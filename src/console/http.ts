@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
@@ -39,6 +40,11 @@ async function readTls(tls: TlsServerOptions): Promise<Record<string, unknown>> 
   } catch (error) {
     throw new GatewayError('TRANSPORT-TLS', `http_server.tls: ${errorText(error)}`, error);
   }
+}
+
+/** Who shows a certificate has to show a good one, also where showing none is allowed. */
+function refuseUnverified(socket: TLSSocket): void {
+  if (!socket.authorized && Object.keys(socket.getPeerCertificate()).length > 0) socket.destroy();
 }
 
 export class HttpServer implements Service {
@@ -79,6 +85,7 @@ export class HttpServer implements Service {
       settings.tls === null
         ? createServer(SERVER_OPTIONS, listener)
         : createTlsServer({ ...SERVER_OPTIONS, ...(await readTls(settings.tls)) }, listener);
+    if (settings.tls?.verifyPeer === true) server.on('secureConnection', refuseUnverified);
     server.maxConnections = MAX_CONNECTIONS;
     server.timeout = SILENT_MS;
     server.on('checkContinue', this.onContinue(listener));

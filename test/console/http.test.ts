@@ -275,7 +275,11 @@ describe('start and stop', () => {
 });
 
 describe('TLS', () => {
-  function makeCertificate(): { keyfile: string; certfile: string } {
+  interface Files {
+    readonly keyfile: string;
+    readonly certfile: string;
+  }
+  function makeCertificate(): Files {
     const dir = mkdtempSync(path.join(tmpdir(), 'web-'));
     const [keyfile, certfile] = [path.join(dir, 'key.pem'), path.join(dir, 'cert.pem')];
     const words =
@@ -286,40 +290,51 @@ describe('TLS', () => {
     return { keyfile, certfile };
   }
 
-  test('the server speaks TLS and its cookie is Secure', async () => {
-    const files = makeCertificate();
-    const tls = {
-      ...files,
-      cacertfile: null,
-      crlfile: null,
-      keyPassword: null,
-      verifyPeer: false,
-      failIfNoPeerCert: false,
-      alpn: [],
-    };
+  async function startSecure(files: Files, cacertfile: string | null): Promise<ConsoleStage> {
     const secure = new ConsoleStage();
-    secure.settings = { ...secure.settings, tls };
-    await secure.start();
-    const body = JSON.stringify({ username: ADMIN.username, password: ADMIN.password });
-    const cookie = await new Promise<string>((resolve, reject) => {
-      const sent = request(
-        {
-          host: '127.0.0.1',
-          servername: 'localhost',
-          port: secure.server.port,
-          path: '/api/v4/login',
-          method: 'POST',
-          ca: readFileSync(files.certfile),
-          agent: false,
-        },
-        (response) => resolve(response.resume().headers['set-cookie']?.[0] ?? ''),
+    const verifyPeer = cacertfile !== null;
+    const rest = { crlfile: null, keyPassword: null, failIfNoPeerCert: false, alpn: [] };
+    secure.settings = { ...secure.settings, tls: { ...files, cacertfile, verifyPeer, ...rest } };
+    return secure.start();
+  }
+
+  /** Logs in over TLS and gives the cookie. */
+  function login(port: number, server: Files, client: Files | null): Promise<string> {
+    const shown = client === null ? {} : { key: readFileSync(client.keyfile), cert: readFileSync(client.certfile) };
+    const where = {
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      path: '/api/v4/login',
+      method: 'POST',
+      agent: false,
+    };
+    return new Promise((resolve, reject) => {
+      const sent = request({ ...where, ...shown, ca: readFileSync(server.certfile) }, (response) =>
+        resolve(response.resume().headers['set-cookie']?.[0] ?? ''),
       );
       sent.on('error', reject);
-      sent.end(body);
+      sent.end(JSON.stringify({ username: ADMIN.username, password: ADMIN.password }));
     });
+  }
+
+  test('the server speaks TLS and its cookie is Secure, also after its files were read again', async () => {
+    const files = makeCertificate();
+    const secure = await startSecure(files, null);
     await secure.server.reload();
+    const cookie = await login(secure.server.port, files, null);
     await secure.stop();
     expect(cookie).toMatch(/; Secure$/);
+  });
+
+  test('with verify_peer a bad client certificate is refused, a good one and none are not', async () => {
+    const files = makeCertificate();
+    const good = makeCertificate();
+    const secure = await startSecure(files, good.certfile);
+    expect(await login(secure.server.port, files, null)).toMatch(/Secure/);
+    expect(await login(secure.server.port, files, good)).toMatch(/Secure/);
+    await expect(login(secure.server.port, files, makeCertificate())).rejects.toThrow();
+    await secure.stop();
   });
 
   test('a certificate that cannot be read is an error that names http_server', async () => {
