@@ -25,6 +25,7 @@ const fresh = path.join(root, `dist.${process.pid}`);
 /** Native, optional or replaceable by the user: found in node_modules at run time, and only when asked for. */
 const EXTERNAL = [
   'nanomsg',
+  'koffi',
   'libsql',
   '@node-rs/argon2',
   'aedes',

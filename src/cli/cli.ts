@@ -72,6 +72,16 @@ const COMMANDS: readonly CommandRow[] = [
     summary: 'look at a running gateway and change it',
     load: async () => (await import('./ctl.ts')).registerCtl,
   },
+  {
+    name: 'convert',
+    summary: 'convert a configuration, import others',
+    load: async () => (await import('./convert.ts')).registerConvert,
+  },
+  {
+    name: 'store',
+    summary: 'check, export, import a database',
+    load: async () => (await import('./store.ts')).registerStore,
+  },
 ];
 
 function commandNamed(argv: readonly string[]): CommandRow | undefined {
