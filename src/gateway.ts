@@ -1,32 +1,39 @@
 // The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
 // Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
+import { hostname } from 'node:os';
 import { AccessControl } from './auth/chain.ts';
 import type { Clock } from './base/clock.ts';
 import { errorText, GatewayError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
+import { LogTail } from './base/logtail.ts';
 import { Metrics } from './base/metrics.ts';
 import type { Service } from './base/service.ts';
 import { Turn } from './base/turn.ts';
 import { BlockPool } from './base/writer.ts';
 import { Supervisor } from './bridge/supervisor.ts';
-import type { ListenerContext } from './broker/broker.ts';
 import { NativeBroker } from './broker/native.ts';
 import { version } from './cli/version.ts';
-import type { Config, ListenerConfig, Loaded, LogConfig } from './config/config.ts';
-import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
+import type { Config, HttpServerConfig, Loaded, LogConfig, MetricsConfig } from './config/config.ts';
+import { missingFeatures } from './config/features.ts';
+import { ConfigError, formatProblem } from './config/problem.ts';
+import { type Change, diffConfig } from './config/reload.ts';
+import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
+import { NngControl } from './control.ts';
+import { Listeners } from './listeners.ts';
+import { authOptions, bridgeOptions, httpSettings, metricsSettings, sessionLimits } from './settings.ts';
 import { nativeDriver } from './sp/native.ts';
 import type { SpDriver } from './sp/sp.ts';
 import { memoryJournal } from './store/memory.ts';
 import type { Journal } from './store/store.ts';
 import { MemoryNetwork } from './transport/memory.ts';
-import type { Bound, Listener, ListenerOptions } from './transport/transport.ts';
-import { mqttListener, spTransports } from './transports.ts';
+import type { Bound } from './transport/transport.ts';
+import { spTransports } from './transports.ts';
 
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again. Throws like loadConfig. */
-  readonly load: () => Loaded;
+  /** Reads the configuration of this start again, `set` on top. Throws like loadConfig. */
+  readonly load: (set?: readonly string[]) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
 }
@@ -34,136 +41,328 @@ export interface GatewayParts {
 /** How often $SYS values are published. */
 const SYS_INTERVAL_MS = 10_000;
 
+interface Part {
+  readonly name: string;
+  stop(deadlineMs: number): Promise<void>;
+}
+
+/** What exists once start() has got so far. */
+interface Running {
+  readonly access: AccessControl;
+  readonly broker: NativeBroker;
+  readonly bridges: Supervisor;
+  readonly control: NngControl;
+  readonly listeners: Listeners;
+}
+
 export class Gateway implements Service {
   readonly metrics = new Metrics();
   readonly turn = new Turn();
-  private readonly pool = new BlockPool();
-  /** What is bound, once started. */
-  readonly bound: Bound[] = [];
-  private config: Config;
+  /** Where inproc names live: shared with the SP sockets of an embedding program. */
+  readonly network = new MemoryNetwork();
+  readonly native: SpDriver;
+  private state: 'new' | 'starting' | 'ready' | 'stopping' = 'new';
+  private loaded: Loaded;
   private readonly parts: GatewayParts;
+  private readonly log: Log;
+  private readonly tail: LogTail | null;
+  private readonly pool = new BlockPool();
   /** Started, in order; stopped in reverse. */
-  private readonly running: { name: string; stop: (deadlineMs: number) => Promise<void> }[] = [];
-  private broker_: NativeBroker | null = null;
-  private access: AccessControl | null = null;
-  private bridges: Supervisor | null = null;
-  private readonly network = new MemoryNetwork();
-  private readonly native: SpDriver;
+  private readonly started: Part[] = [];
+  private running: Running | null = null;
+  /** Keys set by REST: on top of the file until the next start. */
+  private set: string[] = [];
+  private reloading: Promise<unknown> = Promise.resolve();
 
   constructor(loaded: Loaded, parts: GatewayParts) {
-    this.config = loaded.config;
+    this.loaded = loaded;
     this.parts = parts;
     const { clock } = parts;
+    this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
+    this.log = this.tail === null ? parts.log : this.tail.wrap(parts.log);
     this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
   }
 
   get broker(): NativeBroker {
-    if (this.broker_ === null) throw new GatewayError('GW-STATE', 'the gateway has not started');
-    return this.broker_;
+    return this.runs().broker;
   }
 
+  get bridges(): Supervisor {
+    return this.runs().bridges;
+  }
+
+  /** MQTT addresses that are bound. */
+  get bound(): readonly Bound[] {
+    return this.runs().listeners.bound;
+  }
+
+  /** Throws when a part that cannot be done without fails: an address in use, a file that cannot be read. */
   async start(): Promise<void> {
-    const { log } = this.parts;
-    log('info', 'GW-START', { version, pid: process.pid });
-    const startedMs = this.parts.clock.mono();
+    if (this.state !== 'new') throw new GatewayError('GW-STATE', 'the gateway has been started before');
+    this.state = 'starting';
+    const { config } = this.loaded;
+    const { log } = this;
     const { clock } = this.parts;
-    this.access = await AccessControl.build(authOptions(this.config), { log, metrics: this.metrics, clock });
-    const access = this.access;
-    this.running.push({ name: 'auth', stop: async () => access.close() });
-    const broker = new NativeBroker({
-      clock,
-      turn: this.turn,
-      pool: this.pool,
-      log,
-      metrics: this.metrics,
-      journal: this.journal(),
-      limits: sessionLimits(this.config),
-      localAccess: () => access.access(''),
-      sys: { version, intervalMs: SYS_INTERVAL_MS, more: () => [] },
-    });
-    await broker.start();
-    this.broker_ = broker;
-    this.running.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
-    await this.listen(broker, access);
-    const bridges = new Supervisor(
-      {
-        broker,
-        driver: (name) => (name === 'native' ? this.native : this.driver(name)),
-        clock,
-        turn: this.turn,
-        log,
-        metrics: this.metrics,
-      },
-      bridgeOptions(this.config),
-    );
-    this.bridges = bridges;
-    this.running.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
-    await bridges.start();
-    const addresses = this.bound.map((b) => `${b.kind}:${b.address}`);
-    log('warn', 'GW-READY', { addresses, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
+    const startedMs = clock.mono();
+    log('info', 'GW-START', { version, pid: process.pid, file: this.loaded.file });
+    this.refuseMissing(config);
+    const access = await AccessControl.build(authOptions(config), { log, metrics: this.metrics, clock });
+    this.started.push({ name: 'auth', stop: async () => access.close() });
+    const broker = await this.startBroker(config, access);
+    const bridges = await this.startBridges(config, broker);
+    const control = new NngControl(bridges);
+    control.take(this.loaded.tree, this.loaded.masked, config.bridges.nng.compat);
+    const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
+    this.running = { access, broker, bridges, control, listeners };
+    const web = await this.startHttp(config);
+    this.started.push({ name: 'listeners', stop: () => listeners.stop() });
+    await listeners.start(config.listeners, config.mqtt.maxPacketSize);
+    this.state = 'ready';
+    const mqtt = listeners.bound.map(({ kind, address }) => `${kind}://${address}`);
+    const nng = bridges.list().flatMap((b) => b.endpoints.flatMap((e) => e.bound ?? []));
+    // Shown at every level but error: scripts and people wait for it.
+    log('warn', 'GW-READY', { mqtt, nng, ...web, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
   }
 
   async stop(deadlineMs: number): Promise<void> {
-    const { log, clock } = this.parts;
+    if (this.state === 'stopping') return;
+    this.state = 'stopping';
+    const { log } = this;
+    const { clock } = this.parts;
     const endMs = clock.mono() + deadlineMs;
     log('info', 'GW-STOP');
-    for (let part = this.running.pop(); part !== undefined; part = this.running.pop()) {
+    for (let part = this.started.pop(); part !== undefined; part = this.started.pop()) {
       try {
         await part.stop(Math.max(0, endMs - clock.mono()));
       } catch (error) {
         log('error', 'GW-INTERNAL', { part: part.name, error: errorText(error) });
       }
     }
+    this.running = null;
     log('info', 'GW-STOPPED');
   }
 
-  async reload(): Promise<void> {
-    const { log, load, relog } = this.parts;
-    let loaded: Loaded;
-    try {
-      loaded = load();
-    } catch (error) {
-      log('error', 'GW-RELOAD-FAILED', { error: errorText(error) });
-      return;
-    }
-    this.config = loaded.config;
-    relog(loaded.config.log);
-    log('warn', 'GW-RELOAD');
+  /** Reads the configuration again and applies what differs. A file that is wrong changes nothing; the outcome is logged. */
+  reload(): Promise<ChangeResult> {
+    return this.inLine(() => this.reloadNow(this.set));
   }
 
-  private journal(): Journal {
+  // ---- start
+
+  private runs(): Running {
+    if (this.running === null) throw new GatewayError('GW-STATE', 'the gateway is not running');
+    return this.running;
+  }
+
+  private refuseMissing(config: Config): void {
+    const missing = missingFeatures(config);
+    for (const feature of missing.filter((f) => f.warnOnly))
+      this.log('warn', 'CFG-WARNING', { at: formatProblem(feature) });
+    const fatal = missing.filter((f) => !f.warnOnly);
+    if (fatal.length > 0) throw new GatewayError('CFG-NOT-BUILT', fatal.map(formatProblem).join('\n'));
+  }
+
+  private async startBroker(config: Config, access: AccessControl): Promise<NativeBroker> {
+    const broker = new NativeBroker({
+      clock: this.parts.clock,
+      turn: this.turn,
+      pool: this.pool,
+      log: this.log,
+      metrics: this.metrics,
+      journal: await this.journal(config),
+      limits: sessionLimits(config),
+      localAccess: () => access.access(''),
+      sys: { version, intervalMs: SYS_INTERVAL_MS, more: () => this.bridgeValues() },
+    });
+    await broker.start();
+    this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
+    return broker;
+  }
+
+  private async journal(_config: Config): Promise<Journal> {
     return memoryJournal();
   }
 
-  private async listen(broker: NativeBroker, access: AccessControl): Promise<void> {
-    for (const config of this.config.listeners) {
-      const context: ListenerContext = {
-        name: config.name,
-        connectTimeoutMs: config.connectTimeoutMs,
-        access: () => access.access(config.name),
-      };
-      const listener = this.listener(config, (connection) => broker.accept(connection, context));
-      const bound = await listener.start();
-      this.running.push({ name: config.name, stop: () => listener.stop() });
-      this.bound.push(...bound);
-      for (const b of bound) this.parts.log('info', 'LSN-UP', { listener: config.name, address: b.address });
+  private async startBridges(config: Config, broker: NativeBroker): Promise<Supervisor> {
+    const { log, metrics, turn } = this;
+    const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
+      name === 'native' ? this.native : this.foreignDriver();
+    const bridges = new Supervisor(
+      { broker, driver, clock: this.parts.clock, turn, log, metrics },
+      bridgeOptions(config),
+    );
+    this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
+    await bridges.start();
+    return bridges;
+  }
+
+  private async foreignDriver(): Promise<SpDriver> {
+    throw new GatewayError('SP-DRIVER', 'nanomsg');
+  }
+
+  private *bridgeValues(): Iterable<[string, string]> {
+    for (const bridge of this.running?.bridges.list() ?? []) {
+      const base = `bridges/${bridge.type}/${bridge.name.replace(/[+#/\0]/g, '_')}`;
+      yield [`${base}/state`, bridge.state];
+      yield [`${base}/peers`, String(bridge.peers.length)];
+      for (const rule of bridge.rules) {
+        yield [`${base}/rules/${rule.index}/matched`, String(rule.matched)];
+        yield [`${base}/rules/${rule.index}/forwarded`, String(rule.forwarded)];
+      }
+      yield [`${base}/unmatched`, String(bridge.unmatched)];
+      yield [`${base}/dropped`, String(bridge.dropped)];
     }
   }
 
-  private listener(config: ListenerConfig, accept: ListenerOptions['accept']): Listener {
-    const options: ListenerOptions = {
-      accept,
-      reject: (reason, remote) => this.parts.log('info', 'CON-REFUSED', { listener: config.name, reason, remote }),
-      maxConnections: config.maxConnections,
-      handshakeTimeoutMs: config.connectTimeoutMs,
-      proxyProtocol: config.proxyProtocol,
-    };
-    return mqttListener(config, options, this.config.mqtt.maxPacketSize);
+  /** http_server and metrics, when they are configured; gives their addresses. */
+  private async startHttp(config: Config): Promise<{ http?: string; metrics?: string }> {
+    const addresses: { http?: string; metrics?: string } = {};
+    if (config.httpServer === null && config.metrics === null) return addresses;
+    const { log, metrics } = this;
+    const { clock } = this.parts;
+    const { ProcessMetrics } = await import('./console/process.ts');
+    const processMetrics = new ProcessMetrics(metrics, clock);
+    await processMetrics.start();
+    this.started.push({ name: 'process metrics', stop: () => processMetrics.stop() });
+    if (config.httpServer !== null) addresses.http = await this.startConsole(config.httpServer, processMetrics);
+    if (config.metrics !== null) {
+      const { MetricsServer } = await import('./console/metricsserver.ts');
+      const first: MetricsConfig = config.metrics;
+      const settings = () => metricsSettings(first, this.loaded.config.httpServer);
+      const server = new MetricsServer({ clock, log, metrics, settings });
+      await server.start();
+      this.started.push({ name: 'metrics', stop: (deadlineMs) => server.stop(deadlineMs) });
+      addresses.metrics = server.address;
+    }
+    return addresses;
   }
 
-  private async driver(name: 'native' | 'nanomsg'): Promise<SpDriver> {
-    if (name === 'native') return this.native;
-    throw new GatewayError('SP-DRIVER', 'nanomsg');
+  private async startConsole(
+    first: HttpServerConfig,
+    processMetrics: import('./console/process.ts').ProcessMetrics,
+  ): Promise<string> {
+    const { broker, control, access } = this.runs();
+    const { HttpServer } = await import('./console/http.ts');
+    const { clock } = this.parts;
+    const server = new HttpServer(
+      {
+        version,
+        nodeName: hostname(),
+        clock,
+        log: this.log,
+        metrics: this.metrics,
+        broker,
+        bridges: control,
+        config: this.configControl(),
+        explain: (query) => {
+          const identity = {
+            clientId: query.clientId,
+            username: query.username,
+            remoteAddress: query.remoteAddress,
+            listener: query.listener,
+            claims: null,
+            internal: false,
+          };
+          return access.access(query.listener).authorizer.explain(identity, query.action, query.topic);
+        },
+        proxy: null,
+        logTail: this.logLines(),
+        store: null,
+        pages: null,
+        ready: () => this.state === 'ready',
+        settings: () => httpSettings(this.loaded.config.httpServer ?? first),
+      },
+      processMetrics,
+    );
+    await server.start();
+    this.started.push({ name: 'http_server', stop: (deadlineMs) => server.stop(deadlineMs) });
+    return server.address;
+  }
+
+  private logLines(): import('./console/console.ts').LogTail | null {
+    const { tail } = this;
+    if (tail === null) return null;
+    const plain = (line: ReturnType<LogTail['recent']>[number]) => ({
+      ...line,
+      fields: JSON.parse(JSON.stringify(line.fields)) as JsonObject,
+    });
+    return {
+      recent: (limit) => tail.recent(limit).map(plain),
+      follow: (handler) => tail.follow((line) => handler(plain(line))),
+    };
+  }
+
+  private configControl(): ConfigControl {
+    return {
+      current: () => this.loaded.config,
+      view: () => this.loaded.masked as JsonObject,
+      reload: () => this.reload(),
+      set: (values) => {
+        const set = [...this.set, ...[...values].map(([name, value]) => `${name}=${value}`)];
+        return this.inLine(() => this.reloadNow(set));
+      },
+    };
+  }
+
+  // ---- reload
+
+  /** Reloads one after the other. */
+  private inLine<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.reloading.then(work);
+    this.reloading = next.catch(() => {});
+    return next;
+  }
+
+  private async reloadNow(set: string[]): Promise<ChangeResult> {
+    const failed = (error: string, pointer = ''): ChangeResult => {
+      this.log('error', 'GW-RELOAD-FAILED', { error });
+      return { ok: false, why: 'invalid', problems: [{ pointer, message: error }] };
+    };
+    if (this.state !== 'ready') return failed('the gateway is not running');
+    let next: Loaded;
+    try {
+      next = this.parts.load(set);
+      this.refuseMissing(next.config);
+    } catch (error) {
+      return failed(error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error));
+    }
+    // Users and rights first: everything else may be applied piece by piece, these are one unit and may refuse.
+    const access = await this.runs().access.reload(authOptions(next.config));
+    if (!access.ok) return failed(access.error.message);
+    const changes = diffConfig(this.loaded.config, next.config);
+    this.loaded = next;
+    this.set = set;
+    await this.apply(next, changes);
+    const { broker } = this.runs();
+    broker.accessChanged();
+    const dropped = broker.dropRevoked(access.revoked);
+    const { usersAdded, usersRemoved, usersChanged } = access;
+    const changed = changes.map((change) => (change.name === null ? change.part : `${change.part}.${change.name}`));
+    const restart = changes.filter((change) => change.restart).map((change) => change.part);
+    this.log('warn', 'GW-RELOAD', {
+      changed,
+      usersAdded,
+      usersRemoved,
+      usersChanged,
+      clientsDropped: dropped,
+      needRestart: restart,
+    });
+    return { ok: true };
+  }
+
+  private async apply(next: Loaded, changes: readonly Change[]): Promise<void> {
+    const { broker, bridges, control, listeners } = this.runs();
+    const { config } = next;
+    broker.setLimits(sessionLimits(config));
+    this.parts.relog(config.log);
+    if (this.tail !== null) this.tail.level = config.log.level;
+    const touched = changes
+      .filter((c) => c.part === 'listeners' && (c.rebind || c.kind !== 'changed'))
+      .map((c) => c.name ?? '');
+    if (touched.length > 0) await listeners.apply(config.listeners, new Set(touched), config.mqtt.maxPacketSize);
+    await listeners.reloadCertificates();
+    await bridges.apply(bridgeOptions(config));
+    control.take(next.tree, next.masked, config.bridges.nng.compat);
   }
 }
 

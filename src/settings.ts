@@ -3,7 +3,8 @@
 import { totalmem } from 'node:os';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
 import type { BridgeOptions } from './bridge/bridge.ts';
-import type { Config, ListenerConfig } from './config/config.ts';
+import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig } from './config/config.ts';
+import type { HttpSettings, MetricsSettings, WebUser } from './console/console.ts';
 import type { SessionLimits } from './session/session.ts';
 
 /** Bytes of a CONNECT: client id, will, user and password of 64 KB each would be more than any client needs (casebook of slow attacks). */
@@ -56,11 +57,15 @@ export function authOptions(config: Config): AuthOptions {
     rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
     scramFile: auth.scramFile,
     jwt: auth.jwt,
-    http: auth.httpAuth,
+    http: auth.httpAuth === null ? null : { ...auth.httpAuth, portOf: (name) => portOf(config, name) },
     denyAction: auth.denyAction,
     limits: auth.limits,
     listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
   };
+}
+
+function portOf(config: Config, name: string): number {
+  return config.listeners.find((listener) => listener.name === name)?.port ?? 0;
 }
 
 function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
@@ -76,4 +81,27 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
 export function bridgeOptions(config: Config): BridgeOptions[] {
   const { pub, sub } = config.bridges.nng;
   return [...pub, ...sub];
+}
+
+function webUsers(http: HttpServerConfig | null): WebUser[] {
+  if (http === null || http.username === null || http.password === null) return [];
+  return [{ username: http.username, password: http.password, role: 'admin' }];
+}
+
+export function httpSettings(http: HttpServerConfig): HttpSettings {
+  const key = http.jwtPublicKeyfile;
+  return {
+    host: http.ipAddr,
+    port: http.port,
+    tls: http.tls,
+    maxBodyBytes: http.maxBody,
+    maxRequests: http.limitConn,
+    authType: http.authType,
+    users: webUsers(http),
+    jwt: key === null ? null : { publicKeyFile: key, issuer: null, audience: null },
+  };
+}
+
+export function metricsSettings(metrics: MetricsConfig, http: HttpServerConfig | null): MetricsSettings {
+  return { host: metrics.host, port: metrics.port, auth: metrics.auth, users: webUsers(http) };
 }

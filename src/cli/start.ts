@@ -26,8 +26,8 @@ export interface RunnableGateway extends Service {
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again. Throws like loadConfig. */
-  readonly load: () => Loaded;
+  /** Reads the configuration of this start again, `set` on top. Throws like loadConfig. */
+  readonly load: (set?: readonly string[]) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
 }
@@ -144,7 +144,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
     const gateway = make(loaded, {
       log: logger.log,
       clock: systemClock,
-      load: () => readConfig(options, parts),
+      load: (set = []) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts),
       relog: (log) => logger.setLevel(log.level),
     });
     signals.onReload(() => {

@@ -1,0 +1,152 @@
+// NNG bridges and configuration as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
+// Built by gateway.ts for console/. A change that is not valid changes nothing and says where in the document it is wrong.
+import type { BridgeOptions, BridgeStatus } from './bridge/bridge.ts';
+import { buildFrame, Extractor } from './bridge/rules.ts';
+import type { ChangeOutcome, Supervisor } from './bridge/supervisor.ts';
+import type { NngCompat, NngPubConfig, NngSubConfig, Tree } from './config/config.ts';
+import { type Read, readForward, readNngPub, readNngSub, readSubscription } from './config/documents.ts';
+import type {
+  BridgeControl,
+  BridgeRef,
+  BridgeView,
+  ChangeResult,
+  JsonObject,
+  Trial,
+  TrialResult,
+} from './console/console.ts';
+import { matches } from './mqtt/topic.ts';
+
+interface Block {
+  readonly tree: Tree;
+  readonly masked: Tree;
+}
+
+const key = (direction: string | null, name: string): string => `${direction}:${name}`;
+
+export class NngControl implements BridgeControl {
+  private readonly supervisor: Supervisor;
+  private readonly blocks = new Map<string, Block>();
+  private compat: NngCompat = 'documented';
+
+  constructor(supervisor: Supervisor) {
+    this.supervisor = supervisor;
+  }
+
+  /** Takes the blocks of a configuration that was just loaded. */
+  take(tree: Tree, masked: Tree, compat: NngCompat): void {
+    this.compat = compat;
+    this.blocks.clear();
+    for (const direction of ['pub', 'sub']) {
+      const named = dig(tree, ['bridges', 'nng', direction]);
+      const shown = dig(masked, ['bridges', 'nng', direction]);
+      for (const [name, block] of Object.entries(named)) {
+        this.blocks.set(key(direction, name), { tree: block as Tree, masked: (shown[name] ?? {}) as Tree });
+      }
+    }
+  }
+
+  *list(): Iterable<BridgeView> {
+    for (const status of this.supervisor.list()) yield this.view(status);
+  }
+
+  get(ref: BridgeRef): BridgeView | undefined {
+    if (ref.kind !== 'nng' || ref.direction === null) return undefined;
+    const status = this.supervisor.get(ref.direction, ref.name);
+    return status === undefined ? undefined : this.view(status);
+  }
+
+  add(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
+    return this.put(ref, document, null, (options) => this.supervisor.add(options));
+  }
+
+  change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
+    const current = this.blocks.get(key(ref.direction, ref.name))?.tree ?? null;
+    return this.put(ref, document, current, (options) => this.supervisor.change(options));
+  }
+
+  async remove(ref: BridgeRef): Promise<ChangeResult> {
+    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
+    const outcome = await this.supervisor.remove(ref.direction, ref.name);
+    if (outcome === 'ok') this.blocks.delete(key(ref.direction, ref.name));
+    return result(outcome);
+  }
+
+  async switch(ref: BridgeRef, on: boolean): Promise<ChangeResult> {
+    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
+    return result(await this.supervisor.enable(ref.direction, ref.name, on));
+  }
+
+  test(trial: Trial): TrialResult {
+    if (trial.direction === 'pub') {
+      const read = readForward(trial.rule as Tree, this.compat);
+      if (!read.ok) return { ok: false, problems: read.problems };
+      const rule = read.value;
+      if (!rule.enable) return { ok: true, matched: false, reason: 'the rule is not enabled' };
+      if (!matches(rule.localTopic, trial.topic))
+        return { ok: true, matched: false, reason: 'the topic does not match local_topic' };
+      if (rule.retain === 'live' && trial.retain)
+        return { ok: true, matched: false, reason: 'the rule takes live messages only' };
+      return {
+        ok: true,
+        matched: true,
+        direction: 'pub',
+        frame: buildFrame(rule, this.compat, trial.topic, trial.payload),
+      };
+    }
+    const read = readSubscription(trial.rule as Tree, this.compat);
+    if (!read.ok) return { ok: false, problems: read.problems };
+    if (!read.value.enable) return { ok: true, matched: false, reason: 'the rule is not enabled' };
+    const extractor = new Extractor([read.value], this.compat);
+    const found = extractor.extract(trial.frame, 0, trial.frame.length);
+    if (found !== 'match' && found !== 'fallback') return { ok: true, matched: false, reason: found };
+    const payload = trial.frame.subarray(extractor.payloadStart);
+    const { qos, retain } = found === 'match' ? read.value : { qos: 0, retain: false };
+    return { ok: true, matched: true, direction: 'sub', topic: extractor.topic, payload, qos, retain };
+  }
+
+  private async put(
+    ref: BridgeRef,
+    document: JsonObject,
+    current: Tree | null,
+    apply: (options: BridgeOptions) => Promise<ChangeOutcome>,
+  ): Promise<ChangeResult> {
+    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
+    const read: Read<NngPubConfig | NngSubConfig> =
+      ref.direction === 'pub'
+        ? readNngPub(ref.name, document as Tree, this.compat, current)
+        : readNngSub(ref.name, document as Tree, this.compat, current);
+    if (!read.ok) return { ok: false, why: 'invalid', problems: read.problems };
+    const outcome = await apply(read.value);
+    if (outcome === 'ok') this.blocks.set(key(ref.direction, ref.name), { tree: read.tree, masked: read.masked });
+    return result(outcome);
+  }
+
+  private view(status: BridgeStatus): BridgeView {
+    const { options: _, type, name, enabled, state, lastError, ...rest } = status;
+    return {
+      kind: 'nng',
+      direction: type,
+      name,
+      enabled,
+      state,
+      lastError,
+      config: (this.blocks.get(key(type, name))?.masked ?? {}) as JsonObject,
+      // Views are plain data; going through JSON makes that certain.
+      status: JSON.parse(JSON.stringify(rest)) as JsonObject,
+    };
+  }
+}
+
+function result(outcome: ChangeOutcome): ChangeResult {
+  return outcome === 'ok' ? { ok: true } : { ok: false, why: outcome };
+}
+
+function dig(tree: Tree, path: readonly string[]): Tree {
+  let at: Tree = tree;
+  for (const name of path) {
+    const next = Object.hasOwn(at, name) ? at[name] : undefined;
+    if (typeof next !== 'object' || next === null || Array.isArray(next)) return {};
+    at = next as Tree;
+  }
+  return at;
+}
