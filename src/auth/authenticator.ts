@@ -133,14 +133,13 @@ export class ChainAuthenticator implements Authenticator {
 
   private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
     if (this.limits.locked(credentials.remoteAddress, username)) return refuse('locked');
-    const sources: Source[] = [];
     const { users, token, remote } = realm;
-    const password = credentials.password;
+    const { password } = credentials;
+    // A token is known by its form; what is none is told at once, so that local users may be the last who are asked.
+    const sources: Source[] = token === null ? [] : [token];
     if (users !== null && password !== null) {
-      const last = token === null && remote === null;
-      sources.push({ check: () => users.check(username, password, last) });
+      sources.push({ check: () => users.check(username, password, remote === null) });
     }
-    if (token !== null) sources.push(token);
     if (remote !== null) sources.push(remote);
     return this.conclude(ask(sources, credentials), credentials, realm, () => refuse('unknown-user'));
   }

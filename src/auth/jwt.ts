@@ -1,7 +1,7 @@
 // A JSON Web Token in the password field: who the client is and what it may do, signed by somebody the gateway trusts.
 // Built by chain.ts, asked by authenticator.ts (is the token good) and authorizer.ts (its acl claim, its expiry). `jose` is loaded
 // when tokens are configured. Only configured algorithms that fit the key are taken, never "none". Sources: RFC 7519, RFC 8725.
-import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto';
+import { createHash, createPublicKey, createSecretKey, type KeyObject } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Clock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
@@ -60,7 +60,12 @@ const FITTING: ReadonlyMap<string, readonly string[]> = new Map([
   ['set', ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']],
 ]);
 
-type Key = { readonly kind: string; readonly key: KeyObject } | { readonly kind: 'set'; readonly key: JWTVerifyGetKey };
+interface Key {
+  readonly kind: string;
+  readonly key: KeyObject | JWTVerifyGetKey;
+  /** The file it came from. */
+  readonly text: string;
+}
 
 async function keyOf(options: JwtOptions, jose: typeof import('jose')): Promise<Key> {
   if (options.secret !== null) {
@@ -68,28 +73,28 @@ async function keyOf(options: JwtOptions, jose: typeof import('jose')): Promise<
     if (bytes.length < SHORTEST_SECRET_BYTES) {
       throw new GatewayError('AUTH-SOURCE', `auth.jwt.secret: shorter than ${SHORTEST_SECRET_BYTES} bytes`);
     }
-    return { kind: 'secret', key: createSecretKey(bytes) };
+    return { kind: 'secret', key: createSecretKey(bytes), text: '' };
   }
   if (options.keyFile === null) throw new GatewayError('AUTH-SOURCE', 'auth.jwt: neither secret nor key file');
   const file = await readTextFile(options.keyFile);
   const text = file.lines.join('\n');
   try {
-    if (!text.trimStart().startsWith('{')) return publicKey(createPublicKey(text));
+    if (!text.trimStart().startsWith('{')) return publicKey(createPublicKey(text), text);
     const json: unknown = JSON.parse(text);
     if (isRecord(json) && Array.isArray(json.keys)) {
       // Symmetric keys in a set would let whoever reads it sign.
       const keys = json.keys.filter((key: unknown) => isRecord(key) && key.kty !== 'oct');
-      return { kind: 'set', key: jose.createLocalJWKSet({ keys }) };
+      return { kind: 'set', key: jose.createLocalJWKSet({ keys }), text };
     }
-    if (isRecord(json)) return publicKey(createPublicKey({ key: json, format: 'jwk' }));
+    if (isRecord(json)) return publicKey(createPublicKey({ key: json, format: 'jwk' }), text);
   } catch (error) {
     throw new GatewayError('AUTH-SOURCE', `${options.keyFile}: not a public key: ${errorText(error)}`, error);
   }
   throw new GatewayError('AUTH-SOURCE', `${options.keyFile}: not a public key`);
 }
 
-function publicKey(key: KeyObject): Key {
-  return { kind: key.asymmetricKeyType ?? 'unknown', key };
+function publicKey(key: KeyObject, text: string): Key {
+  return { kind: key.asymmetricKeyType ?? 'unknown', key, text };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -148,8 +153,11 @@ export class JwtAuth implements Source, Rights {
   private readonly options: JwtOptions;
   private readonly verify: (token: string) => Promise<JWTPayload>;
   private readonly clock: Clock;
+  /** Another text = tokens are judged otherwise. For comparison only. */
+  readonly mark: string;
 
-  private constructor(options: JwtOptions, verify: (token: string) => Promise<JWTPayload>, clock: Clock) {
+  private constructor(options: JwtOptions, verify: (token: string) => Promise<JWTPayload>, mark: string, clock: Clock) {
+    this.mark = mark;
     this.options = options;
     this.verify = verify;
     this.clock = clock;
@@ -158,7 +166,7 @@ export class JwtAuth implements Source, Rights {
   /** Reads the key; throws AUTH-SOURCE when there is none or nothing fits it. */
   static async load(options: JwtOptions, clock: Clock): Promise<JwtAuth> {
     const jose = await import('jose');
-    const { kind, key } = await keyOf(options, jose);
+    const { kind, key, text } = await keyOf(options, jose);
     const checks = {
       algorithms: algorithmsFor(options, kind),
       issuer: options.issuer ?? undefined,
@@ -172,7 +180,8 @@ export class JwtAuth implements Source, Rights {
         : jose.jwtVerify(token, key, at));
       return result.payload;
     };
-    return new JwtAuth(options, verify, clock);
+    const mark = createHash('sha256').update(JSON.stringify(options)).update(text).digest('hex');
+    return new JwtAuth(options, verify, mark, clock);
   }
 
   check(credentials: Credentials): Answer | Promise<Answer> {

@@ -22,7 +22,7 @@ export interface Realm {
   /** Users the gateway knows itself; null when there are none configured (an empty file is a source without users). */
   readonly users: Users | null;
   /** Asked for what a token in the password field says; null without. */
-  readonly token: Source | null;
+  readonly token: (Source & { readonly mark: string }) | null;
   /** Asked last, for users that nobody here knows; null without. */
   readonly remote: Source | null;
   readonly identity: CertificateField | null;
@@ -44,14 +44,16 @@ export function hasSource(realm: Realm): boolean {
 
 /**
  * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is anonymous
- * and that is no longer allowed, or its name was never checked and now would be.
+ * and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is no longer asked.
  */
 export function revoked(before: Realm, after: Realm, username: string | null): boolean {
   if (before.identity !== after.identity) return true;
   if (after.identity !== null) return false;
-  if (username === null) return !after.allowAnonymous && before.allowAnonymous;
-  if (!hasSource(before)) return hasSource(after) || !after.allowAnonymous;
-  const mark = before.users?.mark(username) ?? null;
-  if (mark !== null) return mark !== (after.users?.mark(username) ?? null);
+  if (username !== null && !hasSource(before)) return hasSource(after) || !after.allowAnonymous;
+  const mark = username === null ? null : (before.users?.mark(username) ?? null);
+  if (username !== null && mark !== null) return mark !== (after.users?.mark(username) ?? null);
+  if (username === null && (after.allowAnonymous || before.allowAnonymous)) return !after.allowAnonymous;
+  // Let in by a token or a web server, which of them is not kept: another key ends what the old one had let in.
+  if (before.token !== null && before.token.mark !== after.token?.mark) return true;
   return after.token === null && after.remote === null;
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessControl } from '../../src/auth/chain.ts';
 import { JWT_DEFAULTS, type JwtOptions } from '../../src/auth/jwt.ts';
 import { FakeClock } from '../harness/clock.ts';
-import { build, credentials, deps, Folder, line7, word } from './support.ts';
+import { build, credentials, deps, Folder, line7, OFF, word } from './support.ts';
 
 let folder: Folder;
 let clock: FakeClock;
@@ -155,6 +155,20 @@ describe('token keys', () => {
       const keyFile = folder.put('key', text);
       await expect(control({ keyFile }), text).rejects.toThrow(keyFile);
     }
+  });
+});
+
+describe('token reload', () => {
+  it.each([
+    ['the same key', SECRET, false],
+    ['another key', `${SECRET} changed`, true],
+    ['no key', null, true],
+  ])('with %s sends clients away: %s', async (_name, secret, gone) => {
+    const of = await control({ secret: SECRET });
+    const after = secret === null ? null : jwt({ secret });
+    const result = await of.reload({ ...OFF, jwt: after });
+    if (!result.ok) throw result.error;
+    expect([result.revoked('tcp', 'ann'), result.revoked('tcp', null)]).toEqual([gone, gone]);
   });
 });
 

@@ -5,7 +5,8 @@ import { READ, WRITE } from '../../src/auth/ruletree.ts';
 import { textFile } from '../../src/auth/textfile.ts';
 import { RawClient } from '../auth/rawmqtt.ts';
 import { Mosquitto } from '../harness/mosquitto.ts';
-import { CLIENTS, Dice, randomAcl, randomTopic, type Who } from './aclrandom.ts';
+import { Random } from '../harness/random.ts';
+import { CLIENTS, randomAcl, randomTopic, type Who } from './aclrandom.ts';
 
 /** Which file is in force is known by what this user may write; it also publishes what the others read. */
 const PROBE = 'probe-user';
@@ -61,14 +62,14 @@ export class Comparison {
 
   /** Compares one random file on random questions. */
   async file(seed: number, most: number): Promise<void> {
-    const dice = new Dice(seed);
-    const { text, filters } = randomAcl(dice, most);
+    const random = new Random(seed);
+    const { text, filters } = randomAcl(random, most);
     const whole = withProbe(text, this.number);
     this.broker.reload('acl', whole);
     while ((await this.probe.publish(`probe/${this.number - 1}`, 'x')) !== NOT_AUTHORIZED);
     this.number++;
     const acl = new AclFile(textFile('acl', Buffer.from(whole), 0o600));
-    for (let i = 0; i < QUESTIONS; i++) await this.ask(acl, text, randomTopic(dice, filters));
+    for (let i = 0; i < QUESTIONS; i++) await this.ask(acl, text, randomTopic(random, filters));
   }
 
   private async ask(acl: AclFile, text: string, topic: string): Promise<void> {
