@@ -79,16 +79,14 @@ function protocolVersion(text: string): Version {
   return version;
 }
 
-/** tcp://host:port, ipc:///path or abstract://name. */
+/** tcp://host:port or ipc:///path. */
 function spUrl(text: string): SpTarget {
   const tcp = /^tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^:/[\]]+):(\d{1,5})$/.exec(text);
   if (tcp !== null && Number(tcp[2]) > 0 && Number(tcp[2]) < 65_536) {
     return { address: { host: tcp[1].replace(/[[\]]/g, ''), port: Number(tcp[2]) }, ipc: false };
   }
   if (text.startsWith('ipc://') && text.length > 6) return { address: { path: text.slice(6) }, ipc: true };
-  if (text.startsWith('abstract://') && text.length > 11)
-    return { address: { path: `\0${text.slice(11)}` }, ipc: true };
-  throw new InvalidArgumentError('It has to be tcp://host:port, ipc:///path or abstract://name.');
+  throw new InvalidArgumentError('It has to be tcp://host:port or ipc:///path.');
 }
 
 function loadOptions(options: BenchOptions): LoadOptions {

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadOptions } from '../../src/cli/bench/load.ts';
 import { Latency, Meter } from '../../src/cli/bench/meter.ts';
@@ -156,14 +159,15 @@ describe('a load over a broker that fails', () => {
 
 describe('the bridges of a gateway under load', () => {
   it('pass everything from MQTT to NNG and from NNG to MQTT', async () => {
+    const sockets = mkdtempSync(path.join(os.tmpdir(), 'bench-'));
     const bridge = await testGateway(`listeners.tcp { bind = "127.0.0.1:0" }
 persistence { enable = false }
 bridges.nng {
-  pub.out { enable = true, pub_url = "abstract://tidegate-bench-out-${process.pid}", forwards = [ { local_topic = "out/#", remote_topic = "r", nng_delimiter = ":" } ] }
-  sub.in { enable = true, sub_url = "abstract://tidegate-bench-in-${process.pid}", subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "from/x" } ] }
+  pub.out { enable = true, pub_url = "ipc://${sockets}/out.ipc", forwards = [ { local_topic = "out/#", remote_topic = "r", nng_delimiter = ":" } ] }
+  sub.in { enable = true, sub_url = "ipc://${sockets}/in.ipc", subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "from/x" } ] }
 }
 `);
-    const at = (name: string) => ({ address: { path: `\0tidegate-bench-${name}-${process.pid}` }, ipc: true });
+    const at = (name: string) => ({ address: { path: path.join(sockets, `${name}.ipc`) }, ipc: true });
     const address = { host: '127.0.0.1', port: bridge.port };
     const out = await new LoadRun(
       options({ broker: address, topicPrefix: 'out/t', receiveFrom: at('out') }),
@@ -179,6 +183,7 @@ bridges.nng {
       gaps: 0,
     });
     await bridge.stop();
+    rmSync(sockets, { recursive: true });
   });
 });
 
