@@ -66,7 +66,7 @@ export function decodeSubscribe(buffer: Buffer, frame: Frame, version: Version):
 
 function decodeOptions(topicFilter: string, options: number, version: Version): SubscriptionRequest {
   const qos = options & 3;
-  if (qos === 3) throw new ProtocolError(PROTOCOL_ERROR, 'subscription with QoS 3'); // [MQTT-3.8.3-4 of 3.1.1]
+  if (qos === 3) throw new ProtocolError(PROTOCOL_ERROR, 'subscription with QoS 3'); // [MQTT-3-8.3-4 of 3.1.1]
   if (version < 5) {
     // 3.1.1: the upper six bits are reserved and must be 0 [MQTT-3-8.3-4]; 3.1 says only that they are not used.
     if (version === 4 && options > 2) throw new ProtocolError(MALFORMED_PACKET, 'reserved bits in the requested QoS');

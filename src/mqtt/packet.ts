@@ -30,7 +30,7 @@ export interface Will {
   retain: boolean;
   /** Will Properties without the Will Delay Interval. */
   properties: Properties | null;
-  /** Will Delay Interval in seconds, 0 when absent [MQTT-3.1.3.2.2]. */
+  /** Will Delay Interval in seconds, 0 when absent (section 3.1.3.2.2). */
   delayInterval: number;
 }
 

@@ -110,6 +110,8 @@ export class Client {
   /** The client takes reason strings outside CONNACK and DISCONNECT. */
   private reasonStrings = false;
   private expiryInterval = 0;
+  /** Bytes that a packet to this client may have [MQTT-3.1.2-24]. */
+  private maximumPacketSize = Number.POSITIVE_INFINITY;
   /** An answer is being waited for: bytes that come go to `unread`. */
   private suspended = false;
   private unread: Buffer[] = [];
@@ -150,14 +152,11 @@ export class Client {
     this.closeCode = reasonCode;
     this.withWill = withWill;
     if (this.state === 'open' && this.version === 5) {
-      // A reason string is always allowed in DISCONNECT (MQTT 5.0 section 3.1.2.11.7).
-      this.send(
-        encodeDisconnect(5, {
-          type: DISCONNECT,
-          reasonCode,
-          properties: reasonCode >= 0x80 ? { reasonString: why } : null,
-        }),
-      );
+      // A reason string is always allowed in DISCONNECT (MQTT 5.0 section 3.1.2.11.7), where it fits [MQTT-3.14.2-3].
+      const properties = reasonCode >= 0x80 ? { reasonString: why.slice(0, REASON_CHARACTERS) } : null;
+      const told = encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties });
+      const bare = told.length > this.maximumPacketSize;
+      this.send(bare ? encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: null }) : told);
     }
     this.finish();
   }
@@ -513,7 +512,8 @@ export class Client {
     }
     const assigned = packet.clientId === '' ? assignClientId() : null;
     if (assigned !== null) packet.clientId = assigned;
-    const roomy = (packet.properties?.maximumPacketSize ?? ROOMY_BYTES) >= ROOMY_BYTES;
+    this.maximumPacketSize = packet.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY;
+    const roomy = this.maximumPacketSize >= ROOMY_BYTES;
     this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
     const { connection, listener } = this;
     const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
@@ -714,5 +714,8 @@ export class Client {
 
 /** A client whose Maximum Packet Size is below this gets no reason strings: they might not fit [MQTT-3.4.2-2]. */
 const ROOMY_BYTES = 256;
+
+/** Reasons may quote a topic of 64 KB, and a string can hold no more than that. */
+const REASON_CHARACTERS = 200;
 
 const PINGRESP_BYTES = Buffer.from([0xd0, 0x00]);

@@ -1,10 +1,10 @@
 // Byte conversations with a broker: test/vectors/mqtt/talk-*.json, run over anything that opens connections.
 // Called by test/e2e/conversations.test.ts. It knows of MQTT only where a packet ends, so that it can stand against any broker.
 //
-//   "A > 10 0d ..."      client A (opened at its first line) sends these bytes in one write
+//   "A > 10 0d ..."      client A (opened at its first line) sends these bytes in one write; `78*60` is the byte 78 sixty times
 //   "A >> 10 0d ..."     the same, one byte a write
 //   "A < 20 02 00 00"    the next packet to A is this one; `..` is any byte, `...` any number of bytes, `[p]` two bytes that are kept:
-//                        a later `[p]` in what A sends stands for them
+//                        a later `[p]` in what A sends stands for them; two names never stand for the same bytes
 //   "A quiet"            nothing is on its way to A: it sends PINGREQ and the next packet is PINGRESP
 //   "A closed"           A's connection is closed by the broker, without another packet. The next line of A opens a new one
 //   "A drops"            A's connection is lost, without DISCONNECT
@@ -128,6 +128,8 @@ class Talk {
 
   private filled(who: string, tokens: readonly string[]): Buffer {
     const hex = tokens.map((token) => {
+      const [byte, times] = token.split('*');
+      if (times !== undefined) return byte.repeat(Number(times));
       if (!token.startsWith('[')) return token;
       const value = this.kept.get(who + token);
       if (value === undefined) throw new Error(`${token} is not known`);
@@ -141,7 +143,15 @@ class Talk {
     if (packet === null) throw new Error('closed instead');
     const found = new Map<string, string>();
     if (!fits(pattern, 0, packet, 0, found)) throw new Error(`got ${spaced(packet)}`);
-    for (const [token, value] of found) this.kept.set(who + token, value);
+    for (const [token, value] of found) this.keep(who, token, value);
+  }
+
+  private keep(who: string, token: string, value: string): void {
+    for (const [name, known] of this.kept) {
+      if (name.startsWith(who) && name !== who + token && known === value)
+        throw new Error(`${token} is the same as ${name}`);
+    }
+    this.kept.set(who + token, value);
   }
 
   private async quiet(who: string): Promise<void> {

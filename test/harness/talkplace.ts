@@ -1,11 +1,12 @@
 // A native broker on connections inside the process and a clock that stands still, for conversations (conversation.ts).
-import type { Access, Identity } from '../../src/auth/auth.ts';
+import type { Access, EnhancedMethod, Identity } from '../../src/auth/auth.ts';
 import { nullLog } from '../../src/base/log.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
 import type { ListenerContext } from '../../src/broker/broker.ts';
 import { NativeBroker } from '../../src/broker/native.ts';
+import { NOT_AUTHORIZED } from '../../src/mqtt/reason.ts';
 import type { SessionLimits } from '../../src/session/session.ts';
 import { memoryJournal } from '../../src/store/memory.ts';
 import { memoryPair } from '../../src/transport/memory.ts';
@@ -41,7 +42,20 @@ const LIMITS: SessionLimits = {
   },
 };
 
-/** Everybody may do everything. */
+/** Two steps, or one when the client says "ok" or "no" at once. */
+const TEST_METHOD: EnhancedMethod = {
+  name: 'TEST',
+  begin: () => ({
+    step: (data) => {
+      const said = data === null ? '' : Buffer.from(data).toString();
+      if (said === 'ok') return { kind: 'accept', data: null, username: 'tester' };
+      if (said === 'no') return { kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'test' };
+      return { kind: 'continue', data: Buffer.from('more?') };
+    },
+  }),
+};
+
+/** Everybody may do everything, but nobody touches secret/. */
 const OPEN: Access = {
   authenticator: {
     authenticate: ({ clientId, username, remoteAddress, listener }) => {
@@ -51,24 +65,20 @@ const OPEN: Access = {
   },
   authorizer: {
     version: 1,
-    publish: () => true,
-    subscribe: () => true,
+    publish: (_, topic) => !topic.startsWith('secret/'),
+    subscribe: (_, filter) => !filter.startsWith('secret/'),
     deliver: () => true,
     explain: () => ({ allowed: true, rule: 'test' }),
   },
-  enhanced: [],
+  enhanced: [TEST_METHOD],
   denyAction: 'ignore',
-};
-
-const LISTENER: ListenerContext = {
-  name: 'test',
-  connectTimeoutMs: 10_000,
-  access: () => OPEN,
 };
 
 /** Limits that differ, those of the outbox one by one. */
 export type TalkLimits = Partial<Omit<SessionLimits, 'outbox'>> & {
   readonly outbox?: Partial<SessionLimits['outbox']>;
+  /** What a PUBLISH or SUBSCRIBE that is not allowed does. */
+  readonly denyAction?: Access['denyAction'];
 };
 
 export interface TalkPlace extends Place {
@@ -78,6 +88,9 @@ export interface TalkPlace extends Place {
 /** Starts a broker with the limits of a conversation. */
 export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
   const clock = new FakeClock();
+  const { denyAction = 'ignore', outbox, ...others } = limits;
+  const access: Access = { ...OPEN, denyAction };
+  const listener: ListenerContext = { name: 'test', connectTimeoutMs: 10_000, access: () => access };
   const broker = new NativeBroker({
     clock,
     turn: new Turn(),
@@ -85,7 +98,7 @@ export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
     log: nullLog,
     metrics: new Metrics(),
     journal: memoryJournal(),
-    limits: { ...LIMITS, ...limits, outbox: { ...LIMITS.outbox, ...limits.outbox } },
+    limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
     localAccess: () => OPEN,
     sys: { version: 'test', intervalMs: 0, more: () => [] },
   });
@@ -94,7 +107,7 @@ export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
     open: () => {
       const [near, far] = memoryPair();
       const peer = new MemoryPeer(near);
-      broker.accept(far, LISTENER);
+      broker.accept(far, listener);
       return peer;
     },
     advance: (ms) => advance(clock, ms),
