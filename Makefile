@@ -25,7 +25,10 @@ dist/main.js: $(sources) | setup
 	npx tsx scripts/build.ts
 
 check: setup ## types, lint, layers, generated files
-	npm run --silent check
+	@failed=0; \
+	for step in "tsc --noEmit" "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check"; do \
+	  echo "check: $$step"; npx --no-install $$step || failed=1; \
+	done; exit $$failed
 
 test: setup peers build ## set up and run all tests
 	timeout --foreground 840 npx vitest run --reporter=default --reporter=json --outputFile.json=test-report.json
