@@ -118,7 +118,7 @@ export class NngPub implements BridgeWorker {
     qos: Qos,
   ): void {
     const { socket } = this;
-    if (socket === null || this.link.peers === 0) {
+    if (socket === null || (this.link.peers === 0 && socket.knowsPeers)) {
       rule.counters.drop('no-peer');
       return;
     }

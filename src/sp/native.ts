@@ -43,6 +43,7 @@ const noEvent = (): void => {};
 
 class NativeSocket implements SpSocket, PipeOwner {
   readonly protocol: Protocol;
+  readonly knowsPeers = true;
   readonly stats: SpStats = {
     messagesSent: 0,
     bytesSent: 0,

@@ -82,6 +82,8 @@ export type OnMessage = (bytes: Uint8Array, start: number, end: number, pipe: Pi
 export interface SpSocket {
   readonly protocol: Protocol;
   readonly stats: SpStats;
+  /** False where the driver cannot tell who is connected: pipes() is empty then, and there are no pipe events. */
+  readonly knowsPeers: boolean;
   onMessage(handler: OnMessage): void;
   onEvent(handler: (event: SpEvent) => void): void;
   /** sub0 only: prefixes that are let through; none = nothing, "" = everything. */

@@ -25,6 +25,15 @@ function freePort(): Promise<number> {
   });
 }
 
+/** Kills a program and waits until it is gone. */
+function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill('SIGKILL');
+  });
+}
+
 for (const { program, debian } of PROGRAMS) {
   const missing = spawnSync(program, ['--help']).error !== undefined;
   const title = missing ? `${program} (skipped: not installed, Debian package ${debian})` : program;
@@ -40,16 +49,7 @@ for (const { program, debian } of PROGRAMS) {
       sockets = [];
     });
     afterEach(async () => {
-      await Promise.all(
-        children.map(
-          (child) =>
-            new Promise((resolve) =>
-              child.exitCode === null && child.signalCode === null
-                ? (child.once('exit', resolve), child.kill('SIGKILL'))
-                : resolve(null),
-            ),
-        ),
-      );
+      await Promise.all(children.map(ended));
       await Promise.all(sockets.map((socket) => socket.stop(200)));
       rmSync(folder, { recursive: true, force: true });
     });
