@@ -11,7 +11,10 @@ export interface StoredSubscription extends SubscriptionRequest {
 
 export interface StoredWill {
   readonly message: Message;
-  /** Wall-clock milliseconds when it is to be published; 0 = with the connection's end. */
+  /**
+   * Wall-clock milliseconds when it is to be published. Zero or less while the client is connected: minus the milliseconds it has to
+   * come back after a restart of the gateway before the will is published.
+   */
   readonly dueAt: number;
 }
 
