@@ -6,7 +6,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Protocol, SpSocket } from '../../src/sp/sp.ts';
+import type { Protocol, SpOptions, SpSocket } from '../../src/sp/sp.ts';
+import { Authority, hasOpenssl, serverTls } from '../harness/certificates.ts';
 import { SP_DEFAULTS, sendText, testDriver, Watch } from '../harness/spsockets.ts';
 
 const PROGRAMS = [
@@ -80,8 +81,9 @@ for (const { program, debian } of PROGRAMS) {
       protocol: Protocol,
       mode: 'listen' | 'dial',
       url: string,
+      options: Partial<SpOptions> = {},
     ): Promise<{ socket: SpSocket; watch: Watch }> => {
-      const socket = testDriver().open(protocol, SP_DEFAULTS);
+      const socket = testDriver().open(protocol, { ...SP_DEFAULTS, ...options });
       sockets.push(socket);
       const watch = new Watch(socket);
       if (protocol === 'sub0') socket.subscribe(Buffer.from('topic'));
@@ -164,6 +166,27 @@ for (const { program, debian } of PROGRAMS) {
         await sub.watch.until(() => sub.watch.bodies.length > 0);
         expect(sub.watch.bodies[0]).toBe('topic:x');
       });
+      for (const scheme of ['tls+tcp', 'wss']) {
+        test.skipIf(!hasOpenssl())(`pub0 serves a subscriber over ${scheme}`, async () => {
+          const authority = new Authority();
+          try {
+            const pair = authority.issue({ name: 'localhost', alt: ['DNS:localhost', 'IP:127.0.0.1'] });
+            const url = `${scheme}://127.0.0.1:${await freePort()}${scheme === 'wss' ? '/sp' : ''}`;
+            const pub = await open('pub0', 'listen', url, { tlsServer: serverTls(pair) });
+            const cat = run(
+              '--sub',
+              '--connect',
+              url.replace('127.0.0.1', 'localhost'),
+              '--cacert',
+              authority.ca,
+              '--quoted',
+            );
+            await untilSeen(pub.socket, 'topic:hello', cat.until(/"topic:hello"/));
+          } finally {
+            authority.remove();
+          }
+        });
+      }
       test('pair1 talks both ways over WebSocket', async () => {
         const url = `ws://127.0.0.1:${await freePort()}/sp`;
         const pair = await open('pair1', 'listen', url);
