@@ -45,6 +45,7 @@ export const MESSAGES = {
   'NNG-DROPPED': 'NNG bridge drops messages',
   'STO-OPEN': 'store opened',
   'STO-DAMAGED': 'the store was damaged: it is set aside and an empty one begins',
+  'STO-ROWS': 'rows of the store cannot be read and are left out',
   'STO-FULL': 'the store takes no new messages: max_size reached, disk nearly full, or the writer is behind',
   'STO-FAILED': 'the store cannot write, it tries again',
   'STO-ROOM': 'the store takes new messages again',

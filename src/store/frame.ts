@@ -164,7 +164,7 @@ export class FrameWriter {
   }
 }
 
-/** u8 kind, then clientId, username and bridge as JSON texts would be too large: three length-prefixed texts. */
+/** u8 kind, then clientId, username and bridge, each as u32 length (FFFFFFFF = null) and UTF-8 bytes. */
 function packOrigin(origin: Origin): Uint8Array {
   const parts = [origin.clientId, origin.username, origin.bridge].map((t) =>
     t === null ? null : Buffer.from(t, 'utf8'),
@@ -179,9 +179,9 @@ function packOrigin(origin: Origin): Uint8Array {
   return out;
 }
 
-/** The origin of stored bytes; one of kind server when they are damaged. */
+/** The origin of stored bytes; a client without a name, which has the fewest rights, when they are damaged. */
 export function unpackOrigin(stored: Uint8Array | null): Origin {
-  const nobody: Origin = { kind: 'server', clientId: '', username: null, bridge: null };
+  const nobody: Origin = { kind: 'client', clientId: '', username: null, bridge: null };
   if (stored === null || stored.length < 13) return nobody;
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
   const texts: (string | null)[] = [];
@@ -197,7 +197,7 @@ export function unpackOrigin(stored: Uint8Array | null): Origin {
       at += length;
     }
   }
-  return { kind: ORIGIN_KINDS[bytes[0]] ?? 'server', clientId: texts[0] ?? '', username: texts[1], bridge: texts[2] };
+  return { kind: ORIGIN_KINDS[bytes[0]] ?? 'client', clientId: texts[0] ?? '', username: texts[1], bridge: texts[2] };
 }
 
 /** Walks a frame. It comes from the same process, so it is trusted. */

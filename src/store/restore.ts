@@ -5,7 +5,6 @@ import { Message } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
 import { NEVER } from './apply.ts';
 import type { Database, Row, Value } from './driver.ts';
-import { RECEIVED, SENT } from './event.ts';
 import { FrameReader, FrameWriter, unpackOrigin } from './frame.ts';
 import { unpackProperties } from './properties.ts';
 import type {
@@ -124,13 +123,20 @@ export class Restorer {
   private readonly retained: Message[] = [];
   private readonly spools = new Map<string, SpoolEntry[]>();
   private text = '';
+  /** Rows left out because a value cannot be what it should be: damage that SQLite's own check does not see. */
+  skipped = 0;
 
   add(pack: Pack): void {
     const reader = new FrameReader(pack.buffer, pack.bytes);
     const row: Row = Array(pack.width).fill(null);
     while (reader.more) {
       for (let i = 0; i < row.length; i++) row[i] = this.value(reader);
-      this.row(pack.table, row);
+      try {
+        this.row(pack.table, row);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        this.skipped++;
+      }
     }
   }
 
@@ -164,18 +170,16 @@ export class Restorer {
         this.session(row);
         return;
       case 'subscription':
-        this.drafts.get(row[0] as number)?.subscriptions.push(subscription(row));
+        this.draft(row).subscriptions.push(subscription(row));
         return;
       case 'inbound':
-        this.drafts.get(row[0] as number)?.inbound.push(row[1] as number);
+        this.draft(row).inbound.push(whole(row[1], 0xffff));
         return;
-      case 'will': {
-        const draft = this.drafts.get(row[0] as number);
-        if (draft !== undefined) draft.will = { dueAt: row[1] as number, message: message(row, 2) };
+      case 'will':
+        this.draft(row).will = { dueAt: whole(row[1]), message: message(row, 2) };
         return;
-      }
       case 'message':
-        this.messages.set(row[0] as number, message(row, 1));
+        this.messages.set(whole(row[0]), message(row, 1));
         return;
       case 'queued':
         this.queued(row);
@@ -185,72 +189,104 @@ export class Restorer {
         return;
       case 'spool':
         this.spool(row);
-        return;
     }
   }
 
+  /** The session that column 0 names. */
+  private draft(row: Row): Draft {
+    const draft = this.drafts.get(whole(row[0]));
+    if (draft === undefined) throw new RangeError('no such session');
+    return draft;
+  }
+
   private session(row: Row): void {
-    const [id, clientId, username, expiresAt, expiryInterval, protocol] = row;
+    const id = whole(row[0], 0xffff_ffff);
+    const version = whole(row[5], 5);
+    if (version < 3) throw new RangeError('no such version');
     const session: StoredSession = {
-      clientId: clientId as string,
-      username: username as string | null,
-      expiresAt: expiresAt === NEVER ? Infinity : (expiresAt as number),
-      expiryInterval: expiryInterval as number,
-      version: protocol as Version,
+      clientId: string(row[1]),
+      username: row[2] === null ? null : string(row[2]),
+      expiresAt: row[3] === NEVER ? Number.POSITIVE_INFINITY : whole(row[3]),
+      expiryInterval: whole(row[4], 0xffff_ffff),
+      version: version as Version,
     };
-    this.sessionIds.set(session.clientId, id as number);
-    this.drafts.set(id as number, { session, subscriptions: [], queue: [], inbound: [], will: null });
+    this.sessionIds.set(session.clientId, id);
+    this.drafts.set(id, { session, subscriptions: [], queue: [], inbound: [], will: null });
   }
 
   private queued(row: Row): void {
-    const draft = this.drafts.get(row[0] as number);
-    const message = this.messages.get(row[2] as number);
-    if (draft === undefined || message === undefined) return;
-    const flags = row[3] as number;
-    const state = row[4] as number;
-    draft.queue.push({
-      sequence: row[1] as number,
+    const message = this.messages.get(whole(row[2]));
+    if (message === undefined) throw new RangeError('no such message');
+    const flags = whole(row[3], 7);
+    this.draft(row).queue.push({
+      sequence: whole(row[1]),
       message,
-      qos: (flags & 3) as Qos,
+      qos: qosOf(flags),
       retain: (flags & 4) !== 0,
-      subscriptionIdentifiers: identifiers(row[6] as Uint8Array | null),
-      state: STATES[state === SENT || state === RECEIVED ? state : 0],
-      packetId: row[5] as number,
+      state: STATES[whole(row[4], 2)],
+      packetId: whole(row[5], 0xffff),
+      subscriptionIdentifiers: identifiers(bytes(row[6])),
     });
   }
 
   private spool(row: Row): void {
-    const bridge = row[1] as string;
-    let list = this.spools.get(bridge);
-    if (list === undefined) this.spools.set(bridge, (list = []));
-    list.push({ sequence: row[2] as number, bytes: Buffer.from(row[3] as Uint8Array) });
+    const bridge = string(row[1]);
+    const entry: SpoolEntry = { sequence: whole(row[2]), bytes: Buffer.from(bytes(row[3]) ?? []) };
+    const list = this.spools.get(bridge);
+    if (list === undefined) this.spools.set(bridge, [entry]);
+    else list.push(entry);
   }
 }
 
+function string(value: Value): string {
+  if (typeof value !== 'string') throw new RangeError('not a text');
+  return value;
+}
+
+function bytes(value: Value): Uint8Array | null {
+  if (value !== null && !(value instanceof Uint8Array)) throw new RangeError('not bytes');
+  return value;
+}
+
+function whole(value: Value, most = Number.MAX_SAFE_INTEGER): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > most) {
+    throw new RangeError('not a number in range');
+  }
+  return value;
+}
+
+function qosOf(flags: number): Qos {
+  const qos = flags & 3;
+  if (qos === 3) throw new RangeError('no such QoS');
+  return qos as Qos;
+}
+
 function subscription(row: Row): StoredSubscription {
-  const options = row[2] as number;
+  const options = whole(row[2], 0x3f);
+  const retainHandling = options >> 4;
+  if (retainHandling === 3) throw new RangeError('no such Retain Handling');
   return {
-    topicFilter: row[1] as string,
-    qos: (options & 3) as Qos,
+    topicFilter: string(row[1]),
+    qos: qosOf(options),
     noLocal: (options & 4) !== 0,
     retainAsPublished: (options & 8) !== 0,
-    retainHandling: ((options >> 4) & 3) as 0 | 1 | 2,
-    subscriptionIdentifier: row[3] as number,
+    retainHandling: retainHandling as 0 | 1 | 2,
+    subscriptionIdentifier: whole(row[3], 268_435_455),
   };
 }
 
 /** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */
 function message(row: Row, at: number): Message {
-  const flags = row[at + 2] as number;
-  const properties = row[at + 4] as Uint8Array | null;
+  const flags = whole(row[at + 2], 7);
+  const properties = bytes(row[at + 4]);
   return new Message(
-    row[at] as string,
-    Buffer.from((row[at + 1] as Uint8Array | null) ?? []),
-    (flags & 3) as Qos,
+    string(row[at]),
+    Buffer.from(bytes(row[at + 1]) ?? []),
+    qosOf(flags),
     (flags & 4) !== 0,
     properties === null ? null : unpackProperties(properties),
-    row[at + 3] as number,
-    unpackOrigin(row[at + 5] as Uint8Array | null),
+    whole(row[at + 3]),
+    unpackOrigin(bytes(row[at + 5])),
   );
 }
 

@@ -526,6 +526,7 @@ class SqliteJournal implements Journal {
       if (id >= this.nextSlotId) this.nextSlotId = id + 1;
     }
     const restored = restorer.finish();
+    if (restorer.skipped > 0) this.options.log('error', 'STO-ROWS', { rows: restorer.skipped });
     for (const [bridge, entries] of restored.spools) this.spool(bridge).top = entries[entries.length - 1].sequence;
     this.opening?.resolve(restored);
   }
