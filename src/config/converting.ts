@@ -51,8 +51,9 @@ export function parseText(text: string, dialect: 'hocon' | 'toml'): BlockNode {
 
 /** A text that is the same for two trees exactly when their configurations are. */
 export function effective(tree: BlockNode): string {
-  const root = ROOT.read(tree, '', new Sink());
-  return root === undefined ? '' : JSON.stringify(ROOT.show(root, false));
+  const sink = new Sink();
+  const root = ROOT.read(tree, '', sink);
+  return root === undefined || sink.problems.length > 0 ? '' : JSON.stringify(ROOT.show(root, false));
 }
 
 function validate(tree: BlockNode, warnings: Problem[]): void {

@@ -19,17 +19,6 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   {
-    key: 'persistence',
-    text: 'persistence is not available in this version',
-    used: ({ persistence: p }) => (p.enable && p.origin !== 'sqlite' ? [p.source] : []),
-  },
-  {
-    key: 'sqlite',
-    text: 'persistence is not available in this version; nothing survives a restart',
-    warnOnly: true,
-    used: ({ persistence: p }) => (p.enable && p.origin === 'sqlite' ? [p.source] : []),
-  },
-  {
     key: 'bridges.mqtt',
     text: 'bridges to remote MQTT brokers are not available in this version; this one does not run',
     warnOnly: true,

@@ -211,7 +211,8 @@ export function size(options: Common<number> & Range & { readonly default: strin
     unit: 'bytes',
     check: (value) => {
       const { min = 0, max = Number.MAX_SAFE_INTEGER } = options;
-      return value >= min && value <= max ? null : `${formatSize(min)} to ${formatSize(max)} expected`;
+      if (value < min || value > max) return `${formatSize(min)} to ${formatSize(max)} expected`;
+      return options.check?.(value) ?? null;
     },
   });
 }

@@ -1,6 +1,7 @@
 // Reads TOML (https://toml.io, 0.5) with @iarna/toml and finds out where every key and value stands, which that package does not tell.
-// Called by load.ts; the package is loaded here and only for .toml files. The finder never decides what is valid: it walks text the
-// package has accepted, and gives up quietly where it does not understand something (then the place of the block around it is shown).
+// Called by load.ts; the package is loaded here and only for .toml files. The finder goes first: where it stops, the package may read
+// no further, and keys that are names of every object (constructor, toString) get another name before the package sees them, because
+// it would write the table [constructor] into the object Object itself.
 // Sources: the package's error has `line` and `col` counted from 0, `col` up to two past the end of the line.
 import { createRequire } from 'node:module';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node } from './node.ts';
@@ -20,10 +21,19 @@ interface Spot {
 /** Throws ConfigError with the place of the first mistake. */
 export function parseToml(text: string, file: string): BlockNode {
   if (text.startsWith('\ufeff')) text = text.slice(1);
-  const root = new Finder(text, file).find();
-  const node = convert(parse(text, file), root, 0);
-  if (node.kind === 'block') return node;
-  throw new ConfigError([{ at: root.at, key: 'syntax', message: 'not a table' }]);
+  const finder = new Finder(text, file);
+  const root = finder.find();
+  const value = parse(finder.safeText(), file);
+  const node = finder.finished ? convert(value, root, 0) : null;
+  if (node?.kind === 'block') return node;
+  throw new ConfigError([{ at: finder.here(), key: 'syntax', message: 'not TOML' }]);
+}
+
+/** Put before names that every object has; a sign of the private use area, which no key begins with by chance. */
+const MARK = '\ue000';
+
+function isInherited(key: string): boolean {
+  return key in Object.prototype;
 }
 
 function parse(text: string, file: string): unknown {
@@ -62,9 +72,12 @@ function convert(value: unknown, spot: Spot, depth: number): Node {
 /** Keys in the order of the file: an object of JavaScript would put names that are numbers first. */
 function table(value: object, spot: Spot, depth: number): BlockNode {
   const fields = new Map<string, Member>();
-  const names = new Set([...spot.keys.keys(), ...Object.keys(value)]);
+  const given = Object.keys(value).map((name) =>
+    name.startsWith(MARK) && isInherited(name.slice(1)) ? name.slice(1) : name,
+  );
+  const names = new Set([...spot.keys.keys(), ...given]);
   for (const name of names) {
-    const inner = Object.getOwnPropertyDescriptor(value, name)?.value;
+    const inner = Object.getOwnPropertyDescriptor(value, isInherited(name) ? MARK + name : name)?.value;
     if (inner === undefined) continue;
     const place = spot.keys.get(name) ?? nowhere(spot.at);
     fields.set(name, { at: place.at, value: convert(inner, place, depth + 1) });
@@ -98,6 +111,10 @@ class Finder {
   private lineStart = 0;
   /** Up to where lines are counted. */
   private counted = 0;
+  /** Keys that need another name: where they begin and end, and what to write there. */
+  private readonly renamed: { readonly from: number; readonly to: number; readonly text: string }[] = [];
+  /** Whether everything was understood. */
+  finished = false;
 
   constructor(text: string, file: string) {
     this.text = text;
@@ -109,13 +126,28 @@ class Finder {
     let table = this.root;
     for (;;) {
       this.match(SPACE);
-      if (this.pos >= this.text.length) break;
+      if (this.pos >= this.text.length) {
+        this.finished = true;
+        break;
+      }
       const before = this.pos;
       if (this.text[this.pos] === '[') table = this.header() ?? table;
       else this.pair(table, 0);
       if (this.pos === before) break;
     }
     return this.root;
+  }
+
+  /** What the package may read: the text up to where the finder stopped, with some keys renamed. */
+  safeText(): string {
+    let out = '';
+    let done = 0;
+    for (const { from, to, text } of this.renamed) {
+      out += this.text.slice(done, from) + text;
+      done = to;
+    }
+    const end = this.finished ? this.text.length : this.text.indexOf('\n', this.pos);
+    return out + this.text.slice(done, end < 0 ? undefined : end);
   }
 
   private header(): Spot | null {
@@ -193,6 +225,7 @@ class Finder {
     const path: string[] = [];
     for (;;) {
       this.match(BLANKS);
+      const from = this.pos;
       const at = this.here();
       const basic = this.match(BASIC);
       const literal = basic === '' ? this.match(LITERAL) : '';
@@ -200,6 +233,7 @@ class Finder {
       if (key === '' && basic === '' && literal === '') return null;
       if (key === FORBIDDEN_KEY)
         throw new ConfigError([{ at, key: FORBIDDEN_KEY, message: 'this name cannot be used' }]);
+      if (isInherited(key)) this.renamed.push({ from, to: this.pos, text: JSON.stringify(MARK + key) });
       path.push(key);
       if (path.length > MAX_DEPTH)
         throw new ConfigError([{ at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
@@ -224,7 +258,7 @@ class Finder {
     return found;
   }
 
-  private here(): Position {
+  here(): Position {
     for (;;) {
       const end = this.text.indexOf('\n', this.counted);
       if (end < 0 || end >= this.pos) break;

@@ -162,7 +162,7 @@ export function filtersMeet(a: string, b: string): boolean {
 /** The closest of `words`, if it is close enough to be meant. */
 export function nearest(word: string, words: Iterable<string>): string | null {
   let best: string | null = null;
-  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  let bestDistance = (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3))) + 1;
   if (word.length > 64) return null;
   for (const candidate of words) {
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue;

@@ -1,0 +1,62 @@
+import { Writable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { type CheckOptions, check } from '../../src/cli/check.ts';
+import { ConfigError } from '../../src/config/problem.ts';
+import { folder } from '../harness/configfiles.ts';
+import { caught } from '../harness/thrown.ts';
+
+class Sink extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+function run(text: string, options: CheckOptions = {}, files: Record<string, string> = {}) {
+  const cwd = folder({ 'a.conf': text, ...files });
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  const code = check({ config: 'a.conf', ...options }, { stdout, stderr }, { cwd, env: {} });
+  return { code, out: stdout.text, err: stderr.text };
+}
+
+describe('check', () => {
+  test('a good file gives 0 and nothing on standard error', () => {
+    expect(run('mqtt.max_qos = 1')).toEqual({ code: 0, out: 'a.conf: ok\n', err: '' });
+  });
+
+  test('warnings have their place and keep the exit code 0', () => {
+    const { code, out, err } = run('mqtt.retry_interval = 1s');
+    expect([code, out]).toEqual([0, 'a.conf: ok, 1 warning\n']);
+    expect(err).toMatch(/^a\.conf:1:23: mqtt\.retry_interval: .* \(warning\)\n$/);
+  });
+
+  test('a wrong file throws what is wrong with it', () => {
+    expect(caught(() => run('mqtt.max_qos = 7'))).toBeInstanceOf(ConfigError);
+  });
+
+  test('files that cannot be read are warned about', () => {
+    expect(run('auth.password_file = "none"').err).toContain('auth.password_file: none cannot be read: no such file');
+    expect(run('auth.password_file = "pw"', {}, { pw: '' }).err).toBe('');
+  });
+
+  test('--print shows JSON with defaults, bytes, milliseconds and no secret', () => {
+    const { out } = run('mqtt { max_packet_size = 2MB, send_timeout = 5s }\nauth { password { alice = s3cret } }', {
+      print: true,
+    });
+    const tree = JSON.parse(out);
+    expect(tree).toMatchObject({
+      mqtt: { max_packet_size: 2097152, send_timeout: 5000, max_qos: 2 },
+      auth: { password: { alice: '***' } },
+      listeners: { tcp: { bind: '127.0.0.1:1883' } },
+    });
+  });
+
+  test('what --print shows is a configuration with the same limits', () => {
+    const { out } = run(
+      'mqtt.max_packet_size = 2MB\nbridges.nng.pub.p { enable = true, pub_url = "inproc://x", forwards = [ { local_topic = a } ] }',
+      { print: true },
+    );
+    expect(run(out, { print: true }).code).toBe(0);
+  });
+});

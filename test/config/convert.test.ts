@@ -1,0 +1,231 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${...} is HOCON here
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type ConvertOptions, convert } from '../../src/cli/convert.ts';
+import { treeOf } from '../../src/config/load.ts';
+import { blockNode, type Node } from '../../src/config/node.ts';
+import { ConfigError } from '../../src/config/problem.ts';
+import { writeHocon, writeToml } from '../../src/config/write.ts';
+import { folder, load } from '../harness/configfiles.ts';
+import { caught } from '../harness/thrown.ts';
+
+class Sink extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+function run(text: string, name: string, options: Partial<ConvertOptions> = {}, env: Record<string, string> = {}) {
+  const cwd = folder({ [name]: text });
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  const code = convert({ file: name, ...options }, { stdout, stderr }, { cwd, env });
+  return { code, out: stdout.text, err: stderr.text, cwd };
+}
+
+const TEXT = `
+listeners { tcp { bind = "127.0.0.1:1" }, tcp.two { bind = "127.0.0.1:2", enable = false }, unix { path = "/run/x" } }
+mqtt { max_packet_size = 2MB, max_session_expiry = 2h, queue_qos0 = true }
+auth { allow_anonymous = false, password { "a.b" : "p#1", "q\\"q" : "ü\\t", n = 1.10, t = true } }
+bridges.nng.pub.x { enable = true, pub_url = ["tcp://127.0.0.1:3", "ipc:///tmp/x.ipc"], forwards = [ { local_topic = "a/#", remote_topic = "→", nng_delimiter = "\\t" }, { local_topic = b } ] }
+upstreams.u { servers = [ { addr = "h:1", weight = 5 }, { addr = "h:2", backup = true } ], health { } }
+proxy.p { bind = "127.0.0.1:4", default = u, set { password = null, clientid = "ng-x" }, routes = [ { match { clientid = "~^s", username = admin }, upstream = u } ] }
+http_server { }
+`;
+
+describe('convert', () => {
+  test('to TOML and back keeps the effective configuration', () => {
+    const toml = run(TEXT, 'a.conf', { to: 'toml' }).out;
+    expect(load(toml, { ext: 'toml' }).tree).toEqual(load(TEXT).tree);
+    const hocon = run(toml, 'b.toml', { to: 'hocon' }).out;
+    expect(load(hocon).tree).toEqual(load(TEXT).tree);
+    expect(toml).toContain('[[bridges.nng.pub.x.forwards]]');
+    expect(toml).toContain('password = false');
+  });
+
+  test('without --to writes the other dialect', () => {
+    expect(run('mqtt.max_qos = 1', 'a.conf').out).toBe('[mqtt]\nmax_qos = 1\n');
+    expect(run('[mqtt]\nmax_qos = 1\n', 'a.toml').out).toBe('mqtt {\n  max_qos = 1\n}\n');
+  });
+
+  test('tells what is lost: comments, values of the environment, keys without effect', () => {
+    const { err, out } = run(
+      '# why\nmqtt { retry_interval = 1s, max_qos = 1 }\nlog.dir = ${D}\nplugin { libs = [] }',
+      'a.conf',
+      {},
+      { D: '/d' },
+    );
+    expect(err.split('\n').map((l) => l.replace(/^(\S+) (\S+) .*$/, '$1 $2'))).toEqual([
+      'a.conf: ${D}:',
+      'a.conf:2:25: mqtt.retry_interval:',
+      'a.conf:4:8: plugin:',
+      'a.conf: comments:',
+      '',
+    ]);
+    expect(out).toBe('[mqtt]\nmax_qos = 1\n\n[log]\ndir = "/d"\n');
+  });
+
+  test('writes to a file that only its owner can read', () => {
+    const { out, cwd } = run('mqtt.max_qos = 1', 'a.conf', { output: 'b.toml' });
+    expect(out).toBe('');
+    expect(readFileSync(join(cwd, 'b.toml'), 'utf8')).toBe('[mqtt]\nmax_qos = 1\n');
+  });
+
+  test('refuses a wrong configuration', () => {
+    expect(caught(() => run('mqtt.max_qos = 7', 'a.conf'))).toBeInstanceOf(ConfigError);
+  });
+
+  test('any tree is written so that it is read again', () => {
+    const at = { file: '', line: 0, column: 0 };
+    const key = fc
+      .string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
+      .filter((k) => k !== '__proto__' && !k.includes('\0'));
+    const text = fc.string({ unit: 'grapheme', maxLength: 12 });
+    const scalar = fc.oneof(
+      text.map((value): Node => ({ kind: 'scalar', value, text: value, quoted: true, at })),
+      fc
+        .oneof(fc.integer(), fc.boolean())
+        .map((value): Node => ({ kind: 'scalar', value, text: String(value), quoted: false, at })),
+    );
+    const { node } = fc.letrec<{ node: Node }>((tie) => ({
+      node: fc.oneof(
+        { depthSize: 'small' },
+        scalar,
+        fc.array(fc.oneof(scalar, tie('node')), { maxLength: 3 }).map((items): Node => ({ kind: 'list', items, at })),
+        fc.dictionary(key, tie('node'), { maxKeys: 4 }).map(
+          (entries): Node => ({
+            kind: 'block',
+            at,
+            fields: new Map(Object.entries(entries).map(([k, value]) => [k, { at, value }])),
+          }),
+        ),
+      ),
+    }));
+    const shape = (n: Node): unknown =>
+      n.kind === 'scalar'
+        ? n.text
+        : n.kind === 'list'
+          ? n.items.map(shape)
+          : Object.fromEntries([...n.fields].map(([k, m]) => [k, shape(m.value)]));
+    fc.assert(
+      fc.property(fc.dictionary(key, node, { maxKeys: 5 }), (entries) => {
+        const tree = blockNode(at);
+        for (const [k, value] of Object.entries(entries)) tree.fields.set(k, { at, value });
+        for (const [dialect, write] of [
+          ['hocon', writeHocon],
+          ['toml', writeToml],
+        ] as const) {
+          const written = write(tree);
+          const read = treeOf({ text: written, dialect }, '', () => undefined, [], []);
+          expect({ dialect, value: shape(read) }).toEqual({ dialect, value: shape(tree) });
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe('convert from mosquitto.conf', () => {
+  const MOSQUITTO = `# mine
+per_listener_settings false
+listener 1885 127.0.0.1
+allow_anonymous false
+password_file /etc/mosquitto/passwd
+listener 8883
+certfile /c.pem
+keyfile /k.pem
+cafile /ca.pem
+require_certificate true
+listener 0 /run/m.sock
+max_packet_size 1000000
+message_size_limit 5
+autosave_interval 7
+persistence true
+persistence_location /var/lib/mosquitto/
+persistent_client_expiration 2m
+log_dest file /var/log/mosquitto/mosquitto.log
+log_type error
+log_type information
+connection up
+address broker.example.org:1884
+topic sensor/# out 1
+topic cmd/# in 2 local/ ""
+topic state/# in 0 "" site/
+topic x/y both 1 l/ r/
+remote_username u
+remote_password p#w
+bridge_protocol_version mqttv50
+include_dir /etc/mosquitto/conf.d
+`;
+  const result = run(MOSQUITTO, 'mosquitto.conf');
+  const { config, tree } = load(result.out);
+
+  test('takes listeners, users, limits, log and bridges over', () => {
+    expect(config.listeners).toMatchObject([
+      { name: 'tcp.port1885', host: '127.0.0.1', port: 1885, allowAnonymous: false, tls: null },
+      {
+        name: 'ssl.port8883',
+        host: '0.0.0.0',
+        port: 8883,
+        tls: { keyfile: '/k.pem', verifyPeer: true, failIfNoPeerCert: true },
+      },
+      { name: 'unix.unix2', path: '/run/m.sock' },
+    ]);
+    expect(config.auth).toMatchObject({ allowAnonymous: false, passwordFile: '/etc/mosquitto/passwd' });
+    expect(config.mqtt).toMatchObject({ maxPacketSize: 1000000, maxSessionExpiryMs: 60 * 86400_000 });
+    expect(config.persistence).toMatchObject({ enable: true, path: '/var/lib/mosquitto/tidegate.db' });
+    expect(config.log).toMatchObject({ level: 'info', to: ['file'], dir: '/var/log/mosquitto', file: 'mosquitto.log' });
+    expect(config.bridges.mqtt).toMatchObject([
+      {
+        name: 'up',
+        host: 'broker.example.org',
+        port: 1884,
+        username: 'u',
+        password: 'p#w',
+        protoVer: 5,
+        forwards: [
+          { localTopic: 'sensor/#', remoteTopic: '', qos: 1 },
+          { localTopic: 'l/x/y', remoteTopic: 'r/x/y', qos: 1 },
+        ],
+        subscription: [
+          { remoteTopic: 'cmd/#', localTopic: '', prefix: 'local/', qos: 2 },
+          { remoteTopic: 'r/x/y', localTopic: 'l/x/y', qos: 1 },
+        ],
+      },
+    ]);
+  });
+
+  test('tells every line that was not taken over', () => {
+    expect(
+      result.err
+        .trim()
+        .split('\n')
+        .map((l) => l.split(' ').slice(0, 2).join(' ')),
+    ).toEqual([
+      'mosquitto.conf:13:1: message_size_limit:',
+      'mosquitto.conf:14:1: autosave_interval:',
+      'mosquitto.conf:25:1: topic:',
+      'mosquitto.conf:30:1: include_dir:',
+    ]);
+  });
+
+  test('gives the same as TOML', () => {
+    expect(load(run(MOSQUITTO, 'mosquitto.conf', { to: 'toml' }).out, { ext: 'toml' }).tree).toEqual(tree);
+  });
+
+  test('keeps that mosquitto lets nobody in once a listener is named, and anybody on loopback before', () => {
+    expect(load(run('listener 1883', 'a.conf').out).config.listeners).toMatchObject([
+      { port: 1883, allowAnonymous: false },
+    ]);
+    expect(load(run('max_qos 1', 'a.conf').out).config.listeners).toMatchObject([
+      { host: '127.0.0.1', port: 1883, allowAnonymous: true },
+    ]);
+    expect(load(run('port 1884', 'a.conf').out).config.listeners).toMatchObject([
+      { host: '0.0.0.0', port: 1884, allowAnonymous: false },
+    ]);
+  });
+});

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+import { config, problems, warnings } from '../harness/configfiles.ts';
+
+const CERT = 'keyfile = "k.pem", certfile = "c.pem"';
+
+describe('listeners', () => {
+  test('only what is named is there, named and unnamed together, disabled ones not', () => {
+    const { listeners } = config(`listeners {
+      tcp { bind = "127.0.0.1:1", max_connections = 7, connect_timeout = 5s }
+      tcp.two { bind = "127.0.0.1:2", proxy_protocol = true }
+      tcp.off { bind = "127.0.0.1:3", enable = false }
+      ws { bind = "127.0.0.1:4/x" }
+      unix { path = "/run/m.sock", mode = "0600" }
+    }`);
+    expect(listeners.map((l) => [l.name, l.kind, l.host, l.port, l.path])).toEqual([
+      ['tcp', 'tcp', '127.0.0.1', 1, ''],
+      ['tcp.two', 'tcp', '127.0.0.1', 2, ''],
+      ['ws', 'ws', '127.0.0.1', 4, '/x'],
+      ['unix', 'unix', '', 0, '/run/m.sock'],
+    ]);
+    expect(listeners[0]).toMatchObject({ maxConnections: 7, connectTimeoutMs: 5000 });
+    expect(listeners[1].proxyProtocol).toBe(true);
+    expect(listeners[3].mode).toBe('0600');
+  });
+
+  test('a named listener alone opens no unnamed one, whatever the order of the file', () => {
+    for (const text of [
+      'mqtt.max_qos = 2\nlisteners.tcp.one.bind = "127.0.0.1:1"',
+      'listeners.tcp.one.bind = "127.0.0.1:1"\nmqtt.max_qos = 2',
+    ]) {
+      expect(config(text).listeners.map((l) => l.name)).toEqual(['tcp.one']);
+    }
+  });
+
+  test('an empty listeners block opens nothing', () => {
+    expect(config('listeners { }').listeners).toEqual([]);
+  });
+
+  test('ssl needs a key and a certificate, wss takes those of ssl', () => {
+    expect(problems('listeners.ssl { bind = "127.0.0.1:1" }')).toHaveLength(2);
+    const { listeners } = config(
+      `listeners { ssl { bind = "127.0.0.1:1", ${CERT}, verify_peer = true, cacertfile = "a.pem" }, wss { bind = "127.0.0.1:2" } }`,
+    );
+    expect(listeners.map((l) => [l.name, l.tls?.keyfile, l.tls?.verifyPeer, l.path])).toEqual([
+      ['ssl', 'k.pem', true, ''],
+      ['wss', 'k.pem', true, '/mqtt'],
+    ]);
+  });
+
+  test('asking for client certificates without authorities is refused', () => {
+    expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, verify_peer = true }`)[0]).toContain(
+      'verify_peer needs the authorities',
+    );
+  });
+
+  test('names from certificates need certificates', () => {
+    expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, use_identity_as_username = true }`)[0]).toContain(
+      'needs verify_peer',
+    );
+  });
+
+  test('one address for two servers is refused, any free port is not', () => {
+    expect(problems('listeners { tcp.a.bind = "127.0.0.1:1", tcp.b.bind = "127.0.0.1:1" }')).toEqual([
+      '1:24 listeners.tcp.b.bind: listeners.tcp.a has this address already'
+        .replace('1:24', '1:41')
+        .replace('tcp.a has', 'tcp.a.bind has'),
+    ]);
+    expect(problems('listeners { tcp.a.bind = "0.0.0.0:1" }\nmetrics.bind = "127.0.0.1:1"')[0]).toContain(
+      'metrics.bind: listeners.tcp.a.bind has this address',
+    );
+    expect(problems('listeners.unix.a.path = "/a"\nlisteners.unix.b.path = "/a"')[0]).toContain(
+      'has this path already',
+    );
+    expect(config('listeners { tcp.a.bind = "127.0.0.1:0", tcp.b.bind = "127.0.0.1:0" }').listeners).toHaveLength(2);
+  });
+
+  test('a named listener without an address is refused', () => {
+    expect(problems('listeners.tcp.x { max_connections = 1 }')[0]).toContain('listeners.tcp.x.bind: is missing');
+  });
+
+  test('a proxy alone opens no listener, unless it leads to the broker here', () => {
+    const pool = 'upstreams.a { servers = [ { addr = "h:1" } ] }\n';
+    expect(config(`${pool}proxy.p { bind = "127.0.0.1:1", default = a }`).listeners).toEqual([]);
+    expect(config(`${pool}proxy.p { bind = "127.0.0.1:1", default = local }`).listeners).toHaveLength(1);
+    expect(
+      config(
+        `${pool}proxy.p { bind = "127.0.0.1:1", default = a, routes = [ { match { clientid = x }, upstream = local } ] }`,
+      ).listeners,
+    ).toHaveLength(1);
+  });
+});
+
+describe('auth.allow_anonymous', () => {
+  const open = (text: string) => config(text).listeners.map((l) => l.allowAnonymous);
+
+  test('is true by default only while every listener is on loopback and there is no source of users', () => {
+    expect(open('listeners { tcp.a.bind = "127.0.0.1:1", unix.path = "/a", tcp.b.bind = "[::1]:1" }')).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(open('listeners { tcp.a.bind = "127.0.0.1:1", tcp.b.bind = "0.0.0.0:2" }')).toEqual([false, false]);
+    expect(open('auth.password { u = p }')).toEqual([false]);
+    expect(open('auth.password_file = "/x"')).toEqual([false]);
+    expect(open('auth.http_auth.auth_req.url = "http://127.0.0.1:1/"')).toEqual([false]);
+    expect(open('proxy.p { bind = "0.0.0.0:1", default = local }')).toEqual([false]);
+  });
+
+  test('is what a listener says for itself, and false for one with users of its own', () => {
+    const text =
+      'listeners { tcp.a { bind = "127.0.0.1:1", allow_anonymous = true }, tcp.b { bind = "127.0.0.1:2", allow_anonymous = false }, tcp.c.bind = "127.0.0.1:3" }\n';
+    expect(open(`${text}auth.allow_anonymous = false`)).toEqual([true, false, false]);
+    expect(open(`${text}auth.allow_anonymous = true`)).toEqual([true, false, true]);
+    expect(open('listeners.tcp { bind = "127.0.0.1:1", password_file = "/x" }\nauth.allow_anonymous = true')).toEqual([
+      false,
+    ]);
+  });
+
+  test('is warned about where anybody or nobody gets in', () => {
+    expect(warnings('listeners.tcp.bind = "0.0.0.0:1"\nauth.allow_anonymous = true')[0]).toContain(
+      'anybody who reaches',
+    );
+    expect(warnings('auth.allow_anonymous = false')[0]).toContain('nobody can connect');
+    expect(warnings('listeners.tcp.bind = "0.0.0.0:1"')[0]).toContain('nobody can connect');
+    expect(warnings('listeners.tcp.bind = "127.0.0.1:1"')).toEqual([]);
+  });
+});
+
+describe('auth', () => {
+  test('rules keep their order, conditions and place', () => {
+    const { auth } = config(`auth {
+      allow_anonymous = true, no_match = deny, deny_action = disconnect
+      acl { rules = [
+        { permit = allow, username = u, action = publish, topics = ["a/#"] }
+        { permit = "deny", ipaddr = "10.0.0.1", ipaddrs = ["10.0.0.2"], and = [ { clientid = c } ], or = [ { username = v }, { ipaddr = "::1" } ] }
+      ] }
+    }`);
+    expect(auth).toMatchObject({ noMatch: 'deny', denyAction: 'disconnect' });
+    expect(auth.acl).toMatchObject([
+      {
+        permit: 'allow',
+        action: 'publish',
+        topics: ['a/#'],
+        username: 'u',
+        clientId: null,
+        ipaddrs: [],
+        source: { line: 4 },
+      },
+      {
+        permit: 'deny',
+        action: 'pubsub',
+        topics: [],
+        username: null,
+        ipaddrs: ['10.0.0.1', '10.0.0.2'],
+        and: [{ clientId: 'c' }],
+        or: [{ username: 'v' }, { ipaddrs: ['::1'] }],
+        source: { line: 5 },
+      },
+    ]);
+  });
+
+  test('rules that are off or that allow everything are told', () => {
+    expect(config('auth.acl { enable = false, rules = [ { permit = deny } ] }').auth.acl).toBeNull();
+    expect(warnings('auth.acl.rules = []')[0]).toContain('everything is allowed');
+    expect(problems('auth.acl.rules = [ { permit = allow, and = [ { } ] } ]')[0]).toContain('a condition needs');
+  });
+
+  test('requests of http_auth are taken with their parameters', () => {
+    const { httpAuth } = config(
+      'auth.http_auth { timeout = 2s, auth_req { url = "http://h/a", method = GET, headers.x-y = z, params { clientid = "%c", username = "%u" } } }',
+    ).auth;
+    expect(httpAuth).toMatchObject({
+      timeoutMs: 2000,
+      cacheTtlMs: 0,
+      authReq: {
+        url: 'http://h/a',
+        method: 'GET',
+        headers: [['x-y', 'z']],
+        params: [
+          ['clientid', '%c'],
+          ['username', '%u'],
+        ],
+      },
+      aclReq: null,
+    });
+    expect(problems('auth.http_auth { }')[0]).toContain('is needed');
+    expect(problems('auth.http_auth.auth_req.url = "ftp://h"')[0]).toContain('an http:// or https:// URL expected');
+    expect(config('auth.http_auth.enable = false').auth.httpAuth).toBeNull();
+  });
+});
+
+describe('persistence', () => {
+  test('a path turns it on, enable decides where both are given', () => {
+    expect(config('persistence.path = "x.db"').persistence).toMatchObject({
+      enable: true,
+      path: 'x.db',
+      sync: 'ack',
+      intervalMs: 100,
+      maxSize: 1073741824,
+      origin: 'persistence',
+    });
+    expect(config('persistence { path = "x.db", enable = false }').persistence.enable).toBe(false);
+    expect(config('').persistence).toMatchObject({ enable: false, origin: 'default' });
+    expect(problems('persistence.enable = true')[0]).toContain('persistence.path: is missing');
+  });
+});
+
+describe('http_server and metrics', () => {
+  test('without credentials the server listens on loopback, with a warning', () => {
+    const text = 'http_server { ip_addr = "0.0.0.0", port = 1 }';
+    expect(config(text).httpServer?.ipAddr).toBe('127.0.0.1');
+    expect(warnings(text)[0]).toContain('listens on 127.0.0.1 only');
+    expect(
+      config('http_server { ip_addr = "0.0.0.0", auth_type = no_auth, username = u, password = p }').httpServer?.ipAddr,
+    ).toBe('127.0.0.1');
+    expect(config('http_server { ip_addr = "0.0.0.0", username = u, password = p }').httpServer?.ipAddr).toBe(
+      '0.0.0.0',
+    );
+  });
+
+  test('passwords in clear over the network are warned about', () => {
+    expect(warnings('http_server { ip_addr = "0.0.0.0", username = u, password = p }')[0]).toContain('in clear');
+    expect(warnings(`http_server { ip_addr = "0.0.0.0", username = u, password = p, tls { ${CERT} } }`)).toEqual([]);
+  });
+
+  test('half of the credentials, a key that is missing for jwt, basic without users are refused', () => {
+    expect(problems('http_server.username = u')[0]).toContain(
+      'http_server.password: username and password belong together',
+    );
+    expect(problems('http_server.auth_type = jwt')[0]).toContain('jwt.public.keyfile');
+    expect(problems('metrics.auth = basic')[0]).toContain(
+      'metrics.auth: basic needs username and password of http_server',
+    );
+  });
+
+  test('metrics that others can read are warned about', () => {
+    expect(warnings('metrics.bind = "0.0.0.0:9100"')[0]).toContain('can read the metrics');
+  });
+});
+
+describe('log, webhook and broker', () => {
+  test('a target that is not there is warned about and the console stays', () => {
+    expect(config('log.to = [syslog]').log.to).toEqual(['console']);
+    expect(warnings('log.to = [syslog, file]')[0]).toContain('syslog is not supported');
+    expect(config('log { to = file, rotation.size = 1KB }').log).toMatchObject({
+      to: ['file'],
+      rotation: { size: 1024, count: 5 },
+    });
+  });
+
+  test('a webhook keeps its events, headers and units', () => {
+    expect(
+      config(
+        'webhook { url = "http://h/x", headers.content-type = "a/b", cancel_timeout = 2000, body.encoding = base64, events = [ { event = on_message_publish, topic = "a/#" }, { event = on_client_connack } ] }',
+      ).webhook,
+    ).toMatchObject({
+      cancelTimeoutMs: 2000,
+      encoding: 'base64',
+      headers: [['content-type', 'a/b']],
+      events: [
+        { event: 'on_message_publish', topic: 'a/#' },
+        { event: 'on_client_connack', topic: null },
+      ],
+    });
+  });
+
+  test('Redis goes with the engine that can share a broker', () => {
+    expect(problems('broker.redis = "redis://h"')[0]).toContain('only engine = aedes');
+    expect(problems('broker { engine = aedes, redis = "http://h" }')[0]).toContain(
+      'a redis:// or rediss:// URL expected',
+    );
+  });
+});

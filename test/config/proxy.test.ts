@@ -1,0 +1,179 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of the proxy are written like this
+import { describe, expect, test } from 'vitest';
+import { config, problems, warnings } from '../harness/configfiles.ts';
+
+const POOLS =
+  'upstreams.a { servers = [ { addr = "10.0.0.1:1883", weight = 5 }, { addr = "unix:/run/b.sock", backup = true } ] }\nupstreams.b { servers = [ { addr = "[::1]:1" } ] }\n';
+const proxy = (body: string) => `${POOLS}proxy.p { bind = "127.0.0.1:1", ${body} }`;
+const routes = (match: string) =>
+  config(proxy(`default = a, routes = [ { match ${match}, upstream = b } ]`)).proxy[0].routes[0].match;
+
+describe('proxy', () => {
+  test('keeps defaults and units', () => {
+    expect(config(proxy('default = a')).proxy[0]).toMatchObject({
+      name: 'p',
+      enable: true,
+      host: '127.0.0.1',
+      port: 1,
+      tls: null,
+      preread: true,
+      prereadMaxBytes: 65536,
+      prereadTimeoutMs: 10000,
+      connectTimeoutMs: 5000,
+      idleTimeoutMs: null,
+      reject: 'close',
+      set: { clientId: undefined, username: undefined, password: undefined },
+      routes: [],
+      default: 'a',
+      limitConn: { perIp: 0, perClientId: 0 },
+      limitRate: { connectsPerSecond: 0 },
+      accessLog: null,
+    });
+    expect(config(proxy('default = a, idle_timeout = 2s, limit_rate.connects = "120/m"')).proxy[0]).toMatchObject({
+      idleTimeoutMs: 2000,
+      limitRate: { connectsPerSecond: 2 },
+    });
+  });
+
+  test('a match is a block of texts and patterns', () => {
+    expect(
+      routes('{ clientid = "~^sensor-", username = "~*^team-[ab]$", sni = "\\\\~x", cert_cn = "" }').map((c) => [
+        c.field,
+        c.op,
+        c.value,
+        c.pattern?.source,
+      ]),
+    ).toEqual([
+      ['clientid', '=~', '^sensor-', '^sensor-'],
+      ['username', '=~*', '^team-[ab]$', '^[tT][eE][aA][mM]-[aAbB]$'],
+      ['sni', '==', '~x', undefined],
+      ['cert_cn', '==', '', undefined],
+    ]);
+  });
+
+  test('a match is a short text too', () => {
+    const short: [string, string[]][] = [
+      ['clientid =~ ^sensor-', ['clientid', '=~', '^sensor-']],
+      ['username == admin', ['username', '==', 'admin']],
+      ['username=="two words"', ['username', '==', 'two words']],
+      ['clientid !~* ^x', ['clientid', '!~*', '^x']],
+      ['clientid != gone', ['clientid', '!=', 'gone']],
+    ];
+    for (const [text, want] of short)
+      expect(routes(`= ${JSON.stringify(text)}`).map((c) => [c.field, c.op, c.value])).toEqual([want]);
+  });
+
+  test('null and false remove a field, a template rewrites it', () => {
+    expect(
+      config(proxy('default = a, set { clientid = "ng-${clientid}", username = null, password = false }')).proxy[0].set,
+    ).toEqual({ clientId: 'ng-${clientid}', username: null, password: null });
+  });
+
+  const refused: [string, string, string][] = [
+    ['an unknown upstream', 'default = aa', 'proxy.p.default: there is no upstreams.aa; did you mean a?'],
+    [
+      'an unknown upstream in a route',
+      'default = a, routes = [ { match { clientid = x }, upstream = nope } ]',
+      'routes[0].upstream: there is no upstreams.nope',
+    ],
+    ['nowhere to go', 'reject = close', 'default: is missing'],
+    [
+      'a broken pattern',
+      'default = a, routes = [ { match { clientid = "~(" }, upstream = b } ]',
+      'match.clientid: not a regular expression (pattern)',
+    ],
+    [
+      'a pattern without bounds',
+      'default = a, routes = [ { match { clientid = "~(a)\\\\1" }, upstream = b } ]',
+      'unbounded time',
+    ],
+    [
+      'an unknown field',
+      'default = a, routes = [ { match { clientidd = x }, upstream = b } ]',
+      'match.clientidd: unknown field; did you mean clientid?',
+    ],
+    [
+      'a match that is no condition',
+      'default = a, routes = [ { match = "clientid", upstream = b } ]',
+      '"field op value" expected',
+    ],
+    ['an empty match', 'default = a, routes = [ { match { }, upstream = b } ]', 'at least one field'],
+    ['an unknown variable', 'default = a, set.clientid = "${client}"', 'set.clientid: unknown variable ${client}'],
+    [
+      'a variable of the environment that is not set',
+      'default = a, set.password = "${env.NOT_SET}"',
+      'set.password: the environment has no NOT_SET',
+    ],
+    ['an unknown key', 'default = a, idel_timeout = 3s', 'idel_timeout: unknown key; did you mean idle_timeout?'],
+    ['no rate', 'default = a, limit_rate.connects = fast', 'a rate such as 100/s expected'],
+    ['rewriting without preread', 'default = a, preread = false, set.username = x', 'set: preread = false'],
+    [
+      'routes without preread',
+      'default = a, preread = false, routes = [ { match { clientid = x }, upstream = b } ]',
+      'routes: preread = false',
+    ],
+    ['TLS without a key', 'default = a, tls { certfile = c }', 'tls.keyfile: TLS needs a private key'],
+  ];
+  for (const [name, body, want] of refused) {
+    test(`${name} is refused`, () => {
+      expect(problems(proxy(body)).join('\n')).toContain(want);
+    });
+  }
+
+  test('a variable of the environment that is set is taken', () => {
+    expect(config(proxy('default = a, set.password = "${env.PW}"'), { env: { PW: 'x' } }).proxy[0].set.password).toBe(
+      '${env.PW}',
+    );
+  });
+});
+
+describe('upstreams', () => {
+  test('keep servers with their defaults', () => {
+    const [a] = config(proxy('default = a')).upstreams;
+    expect(a).toMatchObject({
+      name: 'a',
+      balance: 'round_robin',
+      hashKey: '${clientid}',
+      health: null,
+      tls: null,
+      slowStartMs: 0,
+      dnsRefreshMs: 30000,
+      sendProxyProtocol: 'off',
+    });
+    expect(a.servers).toMatchObject([
+      {
+        addr: '10.0.0.1:1883',
+        host: '10.0.0.1',
+        port: 1883,
+        path: null,
+        weight: 5,
+        backup: false,
+        maxFails: 1,
+        failTimeoutMs: 10000,
+        maxConns: 0,
+      },
+      { addr: 'unix:/run/b.sock', path: '/run/b.sock', backup: true },
+    ]);
+    expect(config('upstreams.h { servers = [ { addr = "h:1" } ], health { } }').upstreams[0].health).toEqual({
+      type: 'tcp',
+      intervalMs: 5000,
+      timeoutMs: 2000,
+      fails: 1,
+      passes: 1,
+    });
+  });
+
+  test('an unknown method, a reserved name and no server are refused', () => {
+    expect(problems('upstreams.a { balance = best, servers = [ { addr = "h:1" } ] }')[0]).toContain(
+      'balance: round_robin |',
+    );
+    expect(problems('upstreams.local { servers = [ { addr = "h:1" } ] }')[0]).toContain('local is the built-in broker');
+    expect(problems('upstreams.a { }')[0]).toContain('servers: is missing');
+  });
+
+  test('servers that are all down are warned about', () => {
+    expect(warnings('upstreams.a { servers = [ { addr = "h:1", down = true } ] }').join()).toContain(
+      'every server is down',
+    );
+  });
+});
