@@ -248,7 +248,8 @@ async function painter(): Promise<(line: string) => string> {
   const pretty = prettyFactory({
     colorize: true,
     translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname',
+    messageFormat: '{msgid} {msg}',
+    ignore: 'msgid',
     singleLine: true,
   });
   return (line) => pretty(line) ?? line;

@@ -50,7 +50,6 @@ function json(packet: IPublishPacket, timeMs: number, parsed: boolean, pretty: b
   };
   if (packet.qos > 0) shown.mid = packet.messageId;
   if (properties !== undefined) {
-    const pairs = userPairs(packet).map(([name, value]) => ({ [name]: value }));
     shown.properties = {
       'payload-format-indicator':
         properties.payloadFormatIndicator === undefined ? undefined : Number(properties.payloadFormatIndicator),
@@ -60,7 +59,7 @@ function json(packet: IPublishPacket, timeMs: number, parsed: boolean, pretty: b
       'correlation-data': properties.correlationData?.toString('utf8'),
       'subscription-identifier': properties.subscriptionIdentifier,
       'topic-alias': properties.topicAlias,
-      'user-properties': pairs.length > 0 ? pairs : undefined,
+      'user-properties': properties.userProperties,
     };
   }
   shown.payload = payload;
@@ -108,8 +107,9 @@ const CODES: ReadonlyMap<string, Piece> = new Map<string, Piece>([
   ['X', (packet) => payloadOf(packet).toString('hex').toUpperCase()],
 ]);
 
-/** strftime codes behind %@, in local time. */
+/** strftime codes behind @, in local time. */
 const TIME_CODES: ReadonlyMap<string, (date: Date) => string> = new Map<string, (date: Date) => string>([
+  ['@', () => '@'],
   ['Y', (date) => String(date.getFullYear())],
   ['m', (date) => two(date.getMonth() + 1)],
   ['d', (date) => two(date.getDate())],
@@ -146,13 +146,13 @@ function compile(format: string, pretty: boolean): Piece[] {
       const plain = ESCAPES.get(format[++at]);
       if (plain === undefined) throw wrong(format, at);
       pieces.push(() => plain);
+    } else if (c === '@') {
+      const code = format[++at];
+      const time = TIME_CODES.get(code);
+      if (time === undefined) throw wrong(format, at - 1);
+      pieces.push((_packet, timeMs) => time(new Date(timeMs)));
     } else if (c !== '%') {
       pieces.push(() => c);
-    } else if (format[at + 1] === '@') {
-      const time = TIME_CODES.get(format[at + 2]);
-      if (time === undefined) throw wrong(format, at);
-      pieces.push((_packet, timeMs) => time(new Date(timeMs)));
-      at += 2;
     } else if (format[at + 1] === 'j' || format[at + 1] === 'J') {
       const parsed = format[++at] === 'J';
       pieces.push((packet, timeMs) => json(packet, timeMs, parsed, pretty));

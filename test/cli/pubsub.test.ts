@@ -245,7 +245,7 @@ describe('sub', () => {
       '-V',
       '5',
       '-F',
-      '%t|%p|%q|%r|%l|%x|%X|%P|%C|%%\\t%@Y',
+      '%t|%p|%q|%r|%l|%x|%X|%P|%C|%%\\t@Y',
     );
     expect(out).toMatch(
       new RegExp(`^${topic}/f\\|two 2\\|2\\|1\\|5\\|74776f2032\\|74776F2032\\|k:v\\|c\\|%\\t20\\d\\d\\n$`),
@@ -296,7 +296,7 @@ describe('sub', () => {
     expect((await subscribe('-t', `${topic}/none`, '-E')).code).toBe(0);
   });
 
-  it.each([[['-t', 'a/#/b']], [[]], [['-t', 'a', '-F', '%z']], [['-t', 'a', '-F', '%@q']], [['-t', 'a', '-C', '0']]])(
+  it.each([[['-t', 'a/#/b']], [[]], [['-t', 'a', '-F', '%z']], [['-t', 'a', '-F', '@q']], [['-t', 'a', '-C', '0']]])(
     '%j is wrong usage: 64',
     async (argv) => {
       expect((await tide(['sub', ...argv])).code).toBe(64);
