@@ -27,16 +27,20 @@ export interface DecodedProperties {
 type Value = number | boolean | string | Uint8Array | number[] | [string, string][];
 type Table = Record<string, Value | undefined>;
 
+const RESPONSE_TOPIC = 0x08;
+
 /** Rows by identifier; the identifiers lie close together. */
 const BY_ID: readonly (PropertyRow | undefined)[] = tableById();
 const BY_KEY: ReadonlyMap<string, PropertyRow> = new Map(PROPERTIES.map((row) => [row.key, row]));
 
+/** Packets that may carry a property, as bits, by identifier. */
+const HOMES: readonly number[] = BY_ID.map(
+  (row) => row?.packets.reduce((bits, packet) => bits | (1 << packet), 0) ?? 0,
+);
+
 function tableById(): (PropertyRow | undefined)[] {
-  const table: (PropertyRow | undefined)[] = new Array(Math.max(...PROPERTIES.map((row) => row.id)) + 1).fill(
-    undefined,
-  );
-  for (const row of PROPERTIES) table[row.id] = row;
-  return table;
+  const most = Math.max(...PROPERTIES.map((row) => row.id));
+  return Array.from({ length: most + 1 }, (_, id) => PROPERTIES.find((row) => row.id === id));
 }
 
 /**
@@ -52,17 +56,16 @@ export function decodeProperties(buffer: Buffer, at: number, end: number, packet
   const properties: Properties = {};
   const table = properties as Table;
   while (reader.at < reader.end) {
-    const row = BY_ID[reader.varint('property identifier')];
+    // All identifiers are one byte; a longer form would not be the shortest, and so is no identifier [MQTT-1.5.5-1].
+    const id = buffer[reader.at++];
+    const row = BY_ID[id];
     if (row === undefined) throw new ProtocolError(MALFORMED_PACKET, 'unknown property');
-    if (!row.packets.includes(packet))
+    if (((HOMES[id] >> packet) & 1) === 0)
       throw new ProtocolError(MALFORMED_PACKET, `${row.key} may not be in this packet`);
     if (row.type === 'pair') addPair(properties, reader);
-    else if (row.repeats && packet === PUBLISH) addIdentifier(properties, checked(row, readValue(row, reader)));
+    else if (row.type === 'varint' && packet === PUBLISH) addIdentifier(properties, readValue(row, reader));
     else if (table[row.key] !== undefined) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} occurs twice`);
-    else
-      table[row.key] = row.repeats
-        ? [checked(row, readValue(row, reader)) as number]
-        : checked(row, readValue(row, reader));
+    else table[row.key] = row.type === 'varint' ? [readValue(row, reader) as number] : readValue(row, reader);
   }
   return { properties, end: reader.end };
 }
@@ -82,36 +85,41 @@ function addIdentifier(properties: Properties, value: Value): void {
   list.push(value as number);
 }
 
+/** The next value if it may be, in the form it has in Properties. */
 function readValue(row: PropertyRow, reader: Reader): Value {
   switch (row.type) {
     case 'byte':
-      return reader.byte(row.key);
+      return readBit(row, reader);
     case 'flag':
-      return reader.byte(row.key);
+      return readBit(row, reader) === 1;
     case 'uint16':
-      return reader.uint16(row.key);
+      return nonZero(row, reader.uint16(row.key));
     case 'uint32':
-      return reader.uint32(row.key);
+      return nonZero(row, reader.uint32(row.key));
     case 'varint':
-      return reader.varint(row.key);
+      return nonZero(row, reader.varint(row.key));
     case 'binary':
       return reader.binary(row.key);
-    default:
-      return reader.text(row.key);
+    default: {
+      const text = reader.text(row.key);
+      if (row.id === RESPONSE_TOPIC && !isTopicName(text)) {
+        throw new ProtocolError(PROTOCOL_ERROR, 'responseTopic is not a topic name'); // [MQTT-3.3.2-14]
+      }
+      return text;
+    }
   }
 }
 
-/** The value if it may be, in the form it has in Properties. */
-function checked(row: PropertyRow, value: Value): Value {
-  if ((row.type === 'flag' || row.type === 'byte') && (value as number) > 1) {
-    // All properties of one byte are 0 or 1 (sections 3.1.2.11.6, 3.2.2.3.4, 3.3.2.3.2 and so on).
-    throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is neither 0 nor 1`);
-  }
-  if (row.nonZero === true && value === 0) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is 0`);
-  if (row.key === 'responseTopic' && !isTopicName(value as string)) {
-    throw new ProtocolError(PROTOCOL_ERROR, 'responseTopic is not a topic name'); // [MQTT-3.3.2-14]
-  }
-  return row.type === 'flag' ? value === 1 : value;
+/** All properties of one byte are 0 or 1 (sections 3.1.2.11.6, 3.2.2.3.4, 3.3.2.3.2 and so on). */
+function readBit(row: PropertyRow, reader: Reader): number {
+  const value = reader.byte(row.key);
+  if (value > 1) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is neither 0 nor 1`);
+  return value;
+}
+
+function nonZero(row: PropertyRow, value: number): number {
+  if (value === 0 && row.nonZero === true) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is 0`);
+  return value;
 }
 
 function rowFor(key: string, packet: number): PropertyRow {
