@@ -103,6 +103,12 @@ class Signals {
     this.on('unhandledRejection', fail);
   }
 
+  /** Ends the process without any more order. */
+  force(why: string): void {
+    this.log('fatal', 'GW-INTERNAL', { error: why });
+    this.die(1);
+  }
+
   off(): void {
     for (const [name, handler] of this.handlers) this.source.off(name, handler);
   }
@@ -138,6 +144,9 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
   const signals = new Signals(parts, logger);
   signals.onInternalError();
   const stopped = signals.untilStop();
+  // A SIGHUP that comes too early must not end the process.
+  let reload = (): void => logger.reopen();
+  signals.onReload(() => reload());
   for (const warning of loaded.warnings) logger.log('warn', 'CFG-WARNING', { at: formatProblem(warning) });
   try {
     const make = await parts.make();
@@ -147,11 +156,15 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
       load: (set = []) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts),
       relog: (log) => logger.setLevel(log.level),
     });
-    signals.onReload(() => {
+    reload = () => {
       logger.reopen();
       gateway.reload().catch((error: unknown) => logger.log('error', 'GW-RELOAD-FAILED', { error }));
-    });
+    };
     await runUntil(gateway, stopped);
+    // Whatever hangs in the stop of a stage ends here: a supervisor waits for this process.
+    const late = setTimeout(() => signals.force('stopping took too long'), 2 * STOP_DEADLINE_MS);
+    await gateway.stop(STOP_DEADLINE_MS);
+    clearTimeout(late);
     return 0;
   } finally {
     signals.off();
@@ -159,7 +172,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
   }
 }
 
-/** A signal that comes while the gateway still starts stops it as soon as it has. */
+/** Starts it and waits for the signal to stop, which may have come while it was still starting. */
 async function runUntil(gateway: RunnableGateway, stopped: Promise<string>): Promise<void> {
   try {
     await gateway.start();
@@ -171,7 +184,6 @@ async function runUntil(gateway: RunnableGateway, stopped: Promise<string>): Pro
   const alive = setInterval(() => {}, 0x7fffffff);
   await stopped;
   clearInterval(alive);
-  await gateway.stop(STOP_DEADLINE_MS);
 }
 
 function collect(value: string, list: string[]): string[] {
