@@ -179,8 +179,21 @@ export class Gateway implements Service {
     return broker;
   }
 
-  private async journal(_config: Config): Promise<Journal> {
-    return memoryJournal();
+  private async journal(config: Config): Promise<Journal> {
+    const { enable, path, sync, intervalMs, maxSize } = config.persistence;
+    if (!enable) return memoryJournal();
+    const { sqliteJournal } = await import('./store/sqlite.ts');
+    const { log, metrics } = this;
+    return sqliteJournal({
+      path,
+      sync,
+      intervalMs,
+      maxSize,
+      onCorrupt: 'start',
+      clock: this.parts.clock,
+      log,
+      metrics,
+    });
   }
 
   private async startBridges(config: Config, broker: NativeBroker): Promise<Supervisor> {

@@ -110,6 +110,7 @@ export class NativeBroker implements Broker {
   async stop(_deadlineMs: number): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
+    this.registry.stopping = true;
     for (const timer of this.timers) timer.cancel();
     this.sys.stop();
     this.core.turn.enter();

@@ -6,7 +6,7 @@ import { Fifo } from '../base/queue.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
 import { encodedPropertiesBytes } from '../codec/property.ts';
 import { type PublishParts, publishBytes, writePublish } from '../codec/publish.ts';
-import { type Message, Publication } from '../mqtt/message.ts';
+import { Hold, type Message, Publication } from '../mqtt/message.ts';
 import { PUBLISH, PUBREL, type Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { PACKET_IDENTIFIER_NOT_FOUND, QUOTA_EXCEEDED, SUCCESS } from '../mqtt/reason.ts';
@@ -45,6 +45,8 @@ export class Outbox implements SessionOutbox {
   private aliases: AliasTable | null = null;
   private five = false;
   private window = 0;
+  /** Messages that have their Packet Identifier and wait for its commit. */
+  private unsettled = 0;
   private troubled: 'queue-full' | 'slow' | null = null;
   private readonly parts: PublishParts = {
     version: 4,
@@ -195,8 +197,14 @@ export class Outbox implements SessionOutbox {
     if (state === SENT_QOS2) {
       this.inflight.setState(packetId, RELEASED);
       const entry = this.inflight.entry(packetId);
-      if (entry !== null && entry.stored)
+      if (entry?.stored === true) {
+        // PUBREL frees the identifier at the client: from then on a PUBLISH under it would be another message, also after a crash.
         this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
+        this.whenStored(() => {
+          if (this.peer === peer && peer !== null) this.writeRelease(peer, packetId, SUCCESS);
+        });
+        return;
+      }
     }
     if (peer === null || reasonCode >= 0x80) return;
     const known = state === SENT_QOS2 || state === RELEASED;
@@ -404,9 +412,42 @@ export class Outbox implements SessionOutbox {
     this.account(entry, 1);
     entry.sent = true;
     if (entry.stored) this.tell(entry);
+    if (this.mustWait(entry)) {
+      this.writeWhenStored(peer, entry, false);
+      return;
+    }
     if (this.write(peer, publication, entry.qos, entry.retain, false, entry.packetId, entry.subscriptionIdentifiers))
       return;
     this.finish(entry.packetId);
+  }
+
+  /**
+   * A QoS 2 PUBLISH leaves when its Packet Identifier is durable: after a crash it has to come again under the same one, or the client
+   * would take it for another message. What comes behind such a message waits with it: order is kept over QoS levels.
+   */
+  private mustWait(entry: Entry): boolean {
+    return entry.stored && (entry.qos === 2 || this.unsettled > 0);
+  }
+
+  private writeWhenStored(peer: Peer, entry: Entry, again: boolean): void {
+    const { packetId, qos } = entry;
+    this.unsettled++;
+    this.whenStored(() => {
+      this.unsettled--;
+      const waits = qos === 1 ? SENT_QOS1 : SENT_QOS2;
+      if (this.peer !== peer || this.inflight.state(packetId) !== waits || this.inflight.entry(packetId) !== entry)
+        return;
+      this.view.load(entry.message);
+      if (!this.write(peer, this.view, qos, entry.retain, again, packetId, entry.subscriptionIdentifiers))
+        this.finish(packetId);
+    });
+  }
+
+  /** Calls `then` when what the journal has been told so far is durable, or cannot be made so. */
+  private whenStored(then: () => void): void {
+    const hold = new Hold();
+    this.journal.barrierAll(hold);
+    hold.whenDone(then);
   }
 
   private resend(peer: Peer, entry: Entry): void {
@@ -467,8 +508,20 @@ export class Outbox implements SessionOutbox {
       else entry.packetId = this.inflight.take(state, entry);
       entry.sent = true;
       if (entry.stored) this.journal.messageState(this.clientId, entry.sequence, 'sent', entry.packetId);
-      if (!this.write(peer, this.view, entry.qos, entry.retain, again, entry.packetId, entry.subscriptionIdentifiers))
-        this.finish(entry.packetId);
+      if (this.mustWait(entry)) {
+        this.writeWhenStored(peer, entry, again);
+        continue;
+      }
+      const written = this.write(
+        peer,
+        this.view,
+        entry.qos,
+        entry.retain,
+        again,
+        entry.packetId,
+        entry.subscriptionIdentifiers,
+      );
+      if (!written) this.finish(entry.packetId);
     }
   }
 

@@ -160,7 +160,8 @@ export class Routes implements Router {
 
   private retain(publication: Publication): void {
     if (publication.payloadEnd === publication.payloadStart) {
-      this.forget(publication.topic); // [MQTT-3.3.1-6], and nothing is stored [MQTT-3.3.1-7]
+      // [MQTT-3.3.1-6], and nothing is stored [MQTT-3.3.1-7]; the acknowledgement waits for it like for a value.
+      if (this.forget(publication.topic) && this.journal.durable) publication.stored = true;
       return;
     }
     const message = publication.message();

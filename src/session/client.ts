@@ -588,9 +588,9 @@ export class Client {
     session.listener = this.listener.name;
     session.will = packet.will;
     session.bridge = packet.bridge;
+    session.keepAlive = keepAliveOf(core.limits, packet);
     this.expiryInterval = sessionExpiry(core.limits, packet);
     this.registry.begin(session, this.expiryInterval);
-    session.keepAlive = keepAliveOf(core.limits, packet);
     this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
     this.state = 'open';
     this.send(

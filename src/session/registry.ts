@@ -10,6 +10,8 @@ import { NEVER, Session } from './state.ts';
 
 export class Registry {
   private readonly sessions = new Map<string, Session>();
+  /** Set when the gateway stops. */
+  stopping = false;
   private readonly core: Core;
 
   constructor(core: Core) {
@@ -59,7 +61,10 @@ export class Registry {
         for (const subscription of session.subscriptions.values())
           journal.subscriptionPut(session.clientId, subscription);
       if (session.will !== null)
-        journal.willPut(session.clientId, { message: this.willMessage(session, session.will), dueAt: 0 });
+        journal.willPut(session.clientId, {
+          message: this.willMessage(session, session.will),
+          dueAt: -graceMs(session),
+        });
       else journal.willDelete(session.clientId);
     } else if (session.outbox.durable) {
       session.outbox.durable = false;
@@ -78,7 +83,9 @@ export class Registry {
     session.will = null;
     if (will !== null && !withWill) this.forgetWill(session); // [MQTT-3.14.4-3]
     const lives = session.expiryInterval > 0;
-    if (will !== null && withWill) {
+    // A clean stop is no end for a session that is stored: its will waits for the next start (MQTT 5.0 section 3.1.2.5 allows it).
+    const deferred = this.stopping && session.outbox.durable;
+    if (will !== null && withWill && !deferred) {
       if (lives && will.delayInterval > 0) this.delayWill(session, will);
       else this.publishWill(session, will);
     }
@@ -144,7 +151,8 @@ export class Registry {
       this.sessions.set(stored.clientId, session);
       // A session that was connected when the gateway died counts from now.
       const expiresAt = stored.expiresAt === 0 ? this.expiresAt(session) : stored.expiresAt;
-      if (will !== null) this.restoreWill(session, will.message, will.dueAt === 0 ? now : will.dueAt, expiresAt);
+      if (will !== null)
+        this.restoreWill(session, will.message, will.dueAt <= 0 ? now - will.dueAt : will.dueAt, expiresAt);
       if (expiresAt <= now) this.end(session, 'expired');
       else this.schedule(session, expiresAt);
     }
@@ -255,3 +263,12 @@ export class Registry {
     else void allowed.then(publish);
   }
 }
+
+/** How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it, or its Will Delay. */
+function graceMs(session: Session): number {
+  const keepAliveMs = session.keepAlive > 0 ? session.keepAlive * 1500 : UNKNOWN_GRACE_MS;
+  return Math.max(keepAliveMs, (session.will?.delayInterval ?? 0) * 1000);
+}
+
+/** For clients without keep alive. */
+const UNKNOWN_GRACE_MS = 60_000;

@@ -146,3 +146,25 @@ export class Slot {
     for (let i = this.head; i < this.pending.length; i++) if (this.pending[i].place !== GONE) yield this.pending[i];
   }
 }
+
+/** Whoever waits for this message waits no longer. */
+export function release(event: Event): void {
+  const hold = event.hold;
+  if (hold === null) return;
+  event.hold = null;
+  hold.done(0);
+}
+
+/** What an event adds to the bytes that wait for the writer. */
+export function sizeOf(event: Event): number {
+  switch (event.kind) {
+    case QUEUED:
+      return (event.body as StoredMessage).message.bytes;
+    case RETAINED_PUT:
+      return (event.body as Message).bytes;
+    case SPOOL_PUT:
+      return (event.body as Uint8Array).length;
+    default:
+      return 0;
+  }
+}

@@ -1,5 +1,5 @@
 // The main thread's end of the writer thread: starts it, hands it frames, passes on what it answers, notices its death.
-// Called by sqlite.ts only. Keeps no events; it does own the memory of frames that come back for reuse.
+// Called by commit.ts only. Keeps no events; it does own the memory of frames that come back for reuse.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';

@@ -1,5 +1,5 @@
 // The open batch: events told and not yet sent to the writer, who waits for them, and which may stay behind for a moment.
-// Called by sqlite.ts only. Knows no thread and no clock: it is told when a round of the linger timer is over.
+// Called by commit.ts only. Knows no thread and no clock: it is told when a round of the linger timer is over.
 //
 // Elision: a message that its session is done with before it is written is never written, and whoever waits for it is released. To let
 // that happen, a message just sent to a client that acknowledges quickly may be carried into the next batch, until it has seen two
@@ -67,6 +67,8 @@ export class OpenLog {
   /** The last batch that took events before their barrier was called. */
   private strayed: Batch | null = null;
   private pruneAt = 4096;
+  /** No event before this index is open. */
+  private passed = 0;
 
   get length(): number {
     return this.events.length;
@@ -116,11 +118,23 @@ export class OpenLog {
 
   private wholeBarrier(hold: Hold, posted: Batch | null): void {
     this.grouped = this.events.length;
-    if (this.events.some(isOpen)) this.wait(hold);
+    this.everything(hold, posted);
+  }
+
+  /** `hold` waits for all that was told so far; what the next barrier covers stays as it is. */
+  everything(hold: Hold, posted: Batch | null): void {
+    if (this.anyOpen()) this.wait(hold);
     else if (posted !== null) {
       hold.add();
       posted.holds.push(hold);
     }
+  }
+
+  /** Amortised O(1): what has been passed over is never open again. */
+  private anyOpen(): boolean {
+    const events = this.events;
+    while (this.passed < events.length && events[this.passed].place !== OPEN) this.passed++;
+    return this.passed < events.length;
   }
 
   private wait(hold: Hold): void {
@@ -175,6 +189,7 @@ export class OpenLog {
     }
     const cut = batch.events.length > 0 && (frame.at >= BATCH_BYTES || batch.events.length >= limit) && rest.length > 0;
     this.events = rest;
+    this.passed = 0;
     this.grouped = grouped;
     if (cut) return true;
     for (const hold of this.holds) batch.holds.push(hold);
@@ -217,6 +232,7 @@ export class OpenLog {
     for (const hold of this.holds) holds.push(hold);
     this.holds = [];
     this.events = events.filter(isOpen);
+    this.passed = 0;
     this.grouped = this.events.length;
     this.told = 0;
     this.touched = false;
@@ -229,6 +245,7 @@ export class OpenLog {
   /** Replaces what is open (compaction while the writer cannot write). */
   rearrange(order: (events: Event[]) => Event[]): void {
     this.events = order(this.events);
+    this.passed = 0;
     this.grouped = this.events.length;
   }
 
@@ -253,6 +270,7 @@ export class OpenLog {
       events[kept++] = events[i];
     }
     events.length = kept;
+    this.passed = 0;
     this.grouped = grouped;
     this.pruneAt = Math.max(4096, kept * 2);
   }

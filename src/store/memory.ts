@@ -26,5 +26,6 @@ export function memoryJournal(): Journal {
     spoolPut: nothing,
     spoolDelete: nothing,
     barrier: nothing,
+    barrierAll: nothing,
   };
 }

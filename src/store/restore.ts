@@ -176,7 +176,7 @@ export class Restorer {
         this.draft(row).inbound.push(whole(row[1], 0xffff));
         return;
       case 'will':
-        this.draft(row).will = { dueAt: whole(row[1]), message: message(row, 2) };
+        this.draft(row).will = { dueAt: integer(row[1]), message: message(row, 2) };
         return;
       case 'message':
         this.messages.set(whole(row[0]), message(row, 1));
@@ -253,6 +253,11 @@ function whole(value: Value, most = Number.MAX_SAFE_INTEGER): number {
     throw new RangeError('not a number in range');
   }
   return value;
+}
+
+function integer(value: Value): number {
+  if (!Number.isSafeInteger(value)) throw new RangeError('not an integer');
+  return value as number;
 }
 
 function qosOf(flags: number): Qos {

@@ -105,6 +105,11 @@ export interface Journal {
    * Never waits for messageDone and spoolDelete: a crash then repeats a delivery and loses nothing.
    */
   barrier(hold: Hold): void;
+  /**
+   * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before; done(0x97) when it cannot be.
+   * Leaves alone what the next barrier() covers.
+   */
+  barrierAll(hold: Hold): void;
   /** False while QoS>0 messages for durable sessions have to be refused: disk full, max_size reached. */
   readonly accepting: boolean;
 }
