@@ -39,6 +39,8 @@ export interface RawReference {
 export interface RawConcat {
   readonly kind: 'concat';
   readonly parts: Raw[];
+  /** Set for a += v: the list that is added, the last part. */
+  readonly added?: RawList;
   readonly key: string;
   readonly at: Position;
 }
@@ -188,8 +190,7 @@ class Parser {
     else if (c !== '{') this.fail(`"=", ":" or "{" expected after ${formatPath(path)}, found ${this.found()}`);
     this.skipBlank();
     const value = this.parseValue();
-    if (!append) put(block, path, value, at);
-    else if (!appendInPlace(block, path, value, at)) put(block, path, this.appendTo(value, at), at);
+    put(block, path, append ? this.appendTo(value, at) : value, at);
     this.keys.length -= path.length;
     this.depth -= path.length - 1;
   }
@@ -199,7 +200,8 @@ class Parser {
     const key = formatPath(this.keys);
     const own = this.keys.slice();
     const before: RawReference = { kind: 'reference', path: own, name: '', optional: true, prefix: [], key, at };
-    return { kind: 'concat', parts: [before, { kind: 'list', items: [value], at }], key, at };
+    const added: RawList = { kind: 'list', items: [value], at };
+    return { kind: 'concat', parts: [before, added], added, key, at };
   }
 
   /** A path expression: quoted and unquoted pieces, split at dots outside quotes. */
@@ -564,6 +566,14 @@ function put(block: RawBlock, path: readonly string[], value: Raw, at: Position)
     return;
   }
   const last = field.entries[field.entries.length - 1];
+  // Long runs of += become one list, not a chain: nothing in them looks at the values before.
+  if (value.kind === 'concat' && value.added?.items.every(settled)) {
+    const list = last.kind === 'concat' ? last.added : last;
+    if (list?.kind === 'list') {
+      list.items.push(...value.added.items);
+      return;
+    }
+  }
   if (value.kind === 'block' && last.kind === 'block') {
     for (const [key, from] of value.fields) for (const entry of from.entries) put(last, [key], entry, from.at);
     return;
@@ -571,25 +581,4 @@ function put(block: RawBlock, path: readonly string[], value: Raw, at: Position)
   if (definite(value) || (value.kind === 'block' && definite(last))) field.entries.length = 0;
   if (definite(value)) field.at = at;
   field.entries.push(value);
-}
-
-/** a += v where a is a plain list or nothing, and v needs nothing: no need to keep both, and no depth for long runs of them. */
-function appendInPlace(block: RawBlock, path: readonly string[], value: Raw, at: Position): boolean {
-  if (!settled(value)) return false;
-  let inner = block;
-  for (const [i, key] of path.entries()) {
-    const field = inner.fields.get(key);
-    if (field === undefined) {
-      put(block, path, { kind: 'list', items: [value], at: value.at }, at);
-      return true;
-    }
-    const only = field.entries.length === 1 ? field.entries[0] : undefined;
-    if (i === path.length - 1 && only?.kind === 'list') {
-      only.items.push(value);
-      return true;
-    }
-    if (only?.kind !== 'block') return false;
-    inner = only;
-  }
-  return false;
 }

@@ -66,6 +66,13 @@ describe('HOCON', () => {
     expect(parse('x = 1\na += 1\na += { b = 2 }\na += ${x}\na += 3')).toEqual({ x: 1, a: [1, { b: 2 }, 1, 3] });
   });
 
+  test('+= inside a block goes on with the list from an earlier block', () => {
+    expect(parse('p.a = [1]\np { a += 2 }\np { a += 3, a += 4 }\np.a += 5')).toEqual({ p: { a: [1, 2, 3, 4, 5] } });
+    expect(parse('p { a += 1 }\np { a += 2 }')).toEqual({ p: { a: [1, 2] } });
+    expect(parse('b.a = [0]\np = ${b}\np { a += 1 }')).toEqual({ b: { a: [0] }, p: { a: [0, 1] } });
+    expect(parse('p { a += 1 }\np.a = [5]\np { a += 2 }')).toEqual({ p: { a: [5, 2] } });
+  });
+
   test('+= after a value of the environment is not taken from there', () => {
     expect(parse('HOCON_TEST_ENV += 1')).toEqual({ HOCON_TEST_ENV: [1] });
   });
