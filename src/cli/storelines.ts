@@ -88,7 +88,7 @@ const line = v.variant('type', [
     message,
   }),
   v.strictObject({ type: v.literal('inbound'), clientId: text, packetId: uint16 }),
-  v.strictObject({ type: v.literal('will'), clientId: text, dueAt: count, message }),
+  v.strictObject({ type: v.literal('will'), clientId: text, dueAt: v.pipe(v.number(), v.safeInteger()), message }),
   v.strictObject({ type: v.literal('retained'), message }),
   v.strictObject({ type: v.literal('spool'), bridge: text, sequence: count, bytes: base64 }),
 ]);

@@ -11,7 +11,8 @@ import { Metrics } from '../../src/base/metrics.ts';
 import { Hold, Message, type Origin } from '../../src/mqtt/message.ts';
 import type { Qos } from '../../src/mqtt/packet.ts';
 import type { Properties } from '../../src/mqtt/property.ts';
-import { type SqliteOptions, sqliteJournal } from '../../src/store/sqlite.ts';
+import type { SqliteOptions } from '../../src/store/options.ts';
+import { sqliteJournal } from '../../src/store/sqlite.ts';
 import type { Journal, QueuedState, StoredMessage, StoredSession, StoredSubscription } from '../../src/store/store.ts';
 
 let bundled: URL | null = null;
