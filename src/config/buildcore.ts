@@ -1,6 +1,5 @@
 // From the checked tree to ListenerConfig, MqttConfig, AuthConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig,
 // LogConfig and BrokerConfig, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
-import { isIP } from 'node:net';
 import type {
   AclRule,
   AclWho,
@@ -210,7 +209,7 @@ export function buildAuth(
     checkRetainSource: auth.check_retain_source,
     scramFile: auth.scram_file,
     jwt,
-    limits: buildLimits(root, sink),
+    limits: buildLimits(root),
     httpAuth,
   };
 }
@@ -234,15 +233,8 @@ function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
   };
 }
 
-function buildLimits(root: CheckedRoot, sink: Sink): AuthLimitsConfig {
+function buildLimits(root: CheckedRoot): AuthLimitsConfig {
   const { limits } = root.auth;
-  for (const text of limits.exempt) {
-    const [address, bits] = text.split('/');
-    const most = isIP(address) === 6 ? 128 : 32;
-    if (isIP(address) === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most))) {
-      sink.refuse(limits, 'exempt', 'an address or network expected, such as 10.0.0.0/8');
-    }
-  }
   return {
     perPair: limits.per_user_and_address,
     perAddress: limits.per_address,

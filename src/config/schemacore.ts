@@ -17,7 +17,7 @@ import {
   text,
   word,
 } from './keys.ts';
-import { checkTopicFilter, maskUrl, parseAddress } from './values.ts';
+import { checkNetwork, checkTopicFilter, maskUrl, parseAddress } from './values.ts';
 
 function checkBind(value: string): string | null {
   const address = parseAddress(value);
@@ -227,11 +227,21 @@ export const MQTT = block(
   { unknown: 'warn', text: 'Limits and features of MQTT.' },
 );
 
+/** "#" is everybody, in NanoMQ's words. */
+function checkWho(value: string): string | null {
+  return value === '#' ? null : checkNetwork(value);
+}
+
 const ACL_WHO = {
   username: text({ default: null, text: 'The rule is for this username.', example: 'alice' }),
   clientid: text({ default: null, text: 'The rule is for this client id.', example: 'sensor-1' }),
-  ipaddr: text({ default: null, text: 'The rule is for this address or network.', example: '10.0.0.0/8' }),
-  ipaddrs: list(text({ text: 'Address or network.' }), {
+  ipaddr: text({
+    default: null,
+    text: 'The rule is for this address or network.',
+    example: '10.0.0.0/8',
+    check: checkWho,
+  }),
+  ipaddrs: list(text({ text: 'Address or network.', check: checkWho }), {
     text: 'The rule is for these addresses or networks.',
     example: ['127.0.0.1'],
   }),
@@ -323,7 +333,7 @@ const AUTH_LIMITS = block(
     window: duration({ default: '1m', min: 1, text: 'Failures older than this are forgotten.' }),
     lock: duration({ default: '10s', min: 1, text: 'How long logins are refused; twice as long each time.' }),
     max_lock: duration({ default: '15m', min: 1, text: 'The longest of these times.' }),
-    exempt: list(text({ text: 'Address or network.' }), {
+    exempt: list(text({ text: 'Address or network.', check: checkNetwork }), {
       default: ['127.0.0.0/8', '::1'],
       text: 'Addresses and networks that are never locked; per_user holds for them all the same.',
     }),

@@ -2,6 +2,8 @@
 // Called by keys.ts, schema*.ts and build*.ts. A function parse...() gives the value or null, a function check...() what is wrong or null.
 // Messages here never repeat a value, which might be a secret. Pure.
 // Sources: MQTT 5.0 section 4.7 (filters); NanoMQ's units (1024, `m` is minutes).
+import { isIP } from 'node:net';
+
 const SIZE = /^(\d{1,15}(?:\.\d{1,6})?)\s*(b|kb?|kib|mb?|mib|gb?|gib)?$/i;
 const DURATION = /^(\d{1,15}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?$/;
 const UNIT_MS: ReadonlyMap<string, number> = new Map([
@@ -68,6 +70,14 @@ export function parseAddress(text: string): Address | string {
   if (port > 65535) return 'the port has to be 0 to 65535';
   const name = found[1] ?? found[2];
   return { host: name === '*' || name === '' ? '0.0.0.0' : name, port, path: found[4] ?? '' };
+}
+
+/** What is wrong with an address or network such as 10.0.0.0/8. */
+export function checkNetwork(text: string): string | null {
+  const [address, bits, ...more] = text.split('/');
+  const family = isIP(address);
+  const fits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32));
+  return family !== 0 && fits && more.length === 0 ? null : 'an address or network expected, such as 10.0.0.0/8';
 }
 
 /** Whether only this machine can reach the address. */

@@ -162,6 +162,12 @@ describe('auth', () => {
   test('rules that are off or that allow everything are told', () => {
     expect(config('auth.acl { enable = false, rules = [ { permit = deny } ] }').auth.acl).toBeNull();
     expect(warnings('auth.acl.rules = []')[0]).toContain('everything is allowed');
+    expect(problems('auth.acl.rules = [ { permit = deny, ipaddr = "10.0.0.300" } ]')[0]).toContain(
+      'ipaddr: an address or network expected',
+    );
+    expect(
+      config('auth.acl.rules = [ { permit = deny, ipaddrs = ["#", "10.0.0.0/8", "fe80::/10"] } ]').auth.acl,
+    ).toHaveLength(1);
     expect(problems('auth.acl.rules = [ { permit = allow, and = [ { } ] } ]')[0]).toContain('a condition needs');
   });
 
