@@ -11,6 +11,7 @@ export class Turn {
   private readonly waiting: Flushable[] = [];
   private depth = 0;
   private scheduled = false;
+  private flushing = false;
   private readonly later = (): void => {
     this.scheduled = false;
     if (this.depth === 0) this.flush();
@@ -23,7 +24,7 @@ export class Turn {
 
   /** Ends it: the outermost leave() flushes all that was touched. */
   leave(): void {
-    if (--this.depth === 0) this.flush();
+    if (--this.depth === 0 && !this.flushing) this.flush();
   }
 
   /** Has `f` flushed at the end of this turn. */
@@ -31,7 +32,7 @@ export class Turn {
     if (f.dirty) return;
     f.dirty = true;
     this.waiting.push(f);
-    if (this.depth === 0 && !this.scheduled) {
+    if (this.depth === 0 && !this.scheduled && !this.flushing) {
       this.scheduled = true;
       setImmediate(this.later);
     }
@@ -39,12 +40,17 @@ export class Turn {
 
   private flush(): void {
     const waiting = this.waiting;
-    // A flush may touch again (a sink that completes at once): the list grows while it is walked.
-    for (let i = 0; i < waiting.length; i++) {
-      const f = waiting[i];
-      f.dirty = false;
-      f.flush();
+    this.flushing = true;
+    try {
+      // A flush may touch again (a sink that completes at once), and may hold turns of its own: the list grows while it is walked.
+      for (let i = 0; i < waiting.length; i++) {
+        const f = waiting[i];
+        f.dirty = false;
+        f.flush();
+      }
+    } finally {
+      waiting.length = 0;
+      this.flushing = false;
     }
-    waiting.length = 0;
   }
 }

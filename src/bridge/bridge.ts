@@ -23,7 +23,7 @@ export interface ForwardOptions {
   readonly qos: Qos;
   /** any: live messages, RETAIN or not; live: only those without RETAIN; retained: any, and the stored ones when the bridge starts. */
   readonly retain: 'any' | 'live' | 'retained';
-  /** mqtt: not what came in through an NNG bridge. */
+  /** mqtt: not what other bridges brought in. */
   readonly from: 'any' | 'mqtt';
   readonly payload?: PayloadForm;
   /** Messages a second, 0 or absent = no limit. */

@@ -16,7 +16,11 @@ import { RateLimit } from './rate.ts';
 import { ForwardHead, joinFrame } from './rules.ts';
 import { encodePayload } from './transform.ts';
 
-/** overflow = block: what QoS 1 and 2 may fill beyond send_buffer, which is QoS 0's bound. Past it publishers get "quota exceeded". */
+/**
+ * overflow = block: bytes that QoS 1 and 2 may fill, at least four times send_buffer, which is the bound of QoS 0. Publishers that wait for
+ * an acknowledgement stop by themselves at their Receive Maximum; past this bound they are told "quota exceeded".
+ */
+const HELD_BYTES = 16 << 20;
 const HELD_FACTOR = 4;
 const WARN_EVERY_MS = 1000;
 const NO_BYTES = new Uint8Array(0);
@@ -140,7 +144,8 @@ export class NngPub implements BridgeWorker {
     qos: Qos,
   ): void {
     const size = head.length + end - start;
-    const bound = qos === 0 ? this.options.sendBuffer : this.options.sendBuffer * HELD_FACTOR;
+    const { sendBuffer } = this.options;
+    const bound = qos === 0 ? sendBuffer : Math.max(HELD_BYTES, sendBuffer * HELD_FACTOR);
     if (this.outbox.length > 0 && this.outboxBytes + size > bound) {
       rule.counters.drop('overflow');
       this.warn('warn', 'NNG-DROPPED', {
@@ -167,9 +172,8 @@ export class NngPub implements BridgeWorker {
   }
 
   private drain(): void {
-    const { socket, outbox, parts } = this;
+    const { socket, outbox } = this;
     if (socket === null) return;
-    parts.turn.enter();
     for (let next = outbox.peek(); next !== undefined; next = outbox.peek()) {
       if (!socket.send(NO_BYTES, next.frame, 0, next.frame.length)) break;
       outbox.shift();
@@ -178,7 +182,6 @@ export class NngPub implements BridgeWorker {
       next.rule.counters.bytes.value += next.payloadBytes;
       next.hold?.done();
     }
-    parts.turn.leave();
   }
 
   private subscribe(): void {
@@ -245,7 +248,7 @@ class ForwardRule implements LocalReceiver {
     const { counters } = this;
     const { origin } = publication;
     if (origin.bridge !== null) {
-      if (this.mqttOnly && origin.bridge.startsWith('nng:')) return;
+      if (this.mqttOnly) return;
       if (origin.bridge === this.bridge) {
         counters.drop('loop');
         return;

@@ -48,7 +48,7 @@ test('pub bridge does not send back what came in through the bridge of its name'
   bench.broker.publish('a/2', 'other', 0, false, fromBridge('nng:q'));
   bench.broker.publish('a/3', 'remote', 0, false, fromBridge('mqtt:m'));
   bench.broker.publish('a/4', 'client');
-  expect(await got(peer, 5)).toEqual(['all:other', 'all:remote', 'mqtt:remote', 'all:client', 'mqtt:client']);
+  expect(await got(peer, 4)).toEqual(['all:other', 'all:remote', 'all:client', 'mqtt:client']);
   expect(drops('loop')).toBe(1);
 });
 test('pub bridge with retain = live leaves out messages with RETAIN', async () => {
@@ -124,7 +124,7 @@ test('overflow = block tells QoS 1 publishers past the last bound that there is 
   const peer = await start([forward('a', 'r', ':', { qos: 1 })], { overflow: 'block', sendBuffer: 100_000 });
   peer.socket.pause();
   let reason = 0;
-  for (let i = 0; i < 100 && reason === 0; i++) {
+  for (let i = 0; i < 400 && reason === 0; i++) {
     bench.broker.publish('a', big, 1)?.whenDone((code) => {
       reason = code;
     });
