@@ -142,8 +142,12 @@ function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
   return properties;
 }
 
-/** The CONNACK of a client that is not let in [MQTT-3.2.2-6]. */
+/** What a will may be wrong in; 3.1.1 has no return code for any of it. */
+const UNTELLABLE: ReadonlySet<number> = new Set([QOS_NOT_SUPPORTED, RETAIN_NOT_SUPPORTED, TOPIC_NAME_INVALID]);
+
+/** The CONNACK of a client that is not let in [MQTT-3.2.2-6]; no bytes where no return code fits [MQTT-3.2.2-6 of 3.1.1]. */
 export function encodeRefused(version: Version, refusal: Refusal): Buffer {
+  if (version < 5 && UNTELLABLE.has(refusal.reasonCode)) return Buffer.alloc(0);
   // Bad user, bad password and refused anonymous look the same to the peer.
   const reasonCode = version === 5 ? refusal.reasonCode : returnCode(refusal.reasonCode);
   return encodeConnack(version, { type: CONNACK, sessionPresent: false, reasonCode, properties: null });
