@@ -6,8 +6,8 @@ import { type Conversation, run } from '../harness/conversation.ts';
 import { loadVectors, type PacketVector, packetFiles } from '../harness/packets.ts';
 import { type TalkLimits, talkPlace } from '../harness/talkplace.ts';
 
-async function holds(conversation: Conversation): Promise<void> {
-  const place = await talkPlace(conversation.limits as TalkLimits | undefined);
+async function holds(conversation: Conversation, chunkBytes = 0): Promise<void> {
+  const place = await talkPlace(conversation.limits as TalkLimits | undefined, chunkBytes);
   try {
     await run(conversation, place);
   } finally {
@@ -25,6 +25,17 @@ for (const file of files.sort()) {
     }
   });
 }
+
+/** The same again with every byte alone: where packets begin and end in chunks must not matter [MQTT-4.2-1]. */
+describe('byte by byte', () => {
+  for (const file of files.sort()) {
+    for (const conversation of loadVectors<Conversation>(file)) {
+      // A loss or a step of time right after bytes that are still on their way is another conversation.
+      if (conversation.steps.some((step) => step.includes(' drops') || step.startsWith('clock'))) continue;
+      it(`${file}: ${conversation.name}`, () => holds(conversation, 1));
+    }
+  }
+});
 
 const CONNECTS: Readonly<Record<number, string>> = {
   3: '10 0f 00 06 4d 51 49 73 64 70 03 02 00 00 00 01 61',

@@ -32,6 +32,7 @@ const LIMITS: SessionLimits = {
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
+  checkRetainSource: true,
   outbox: {
     inflight: 100,
     queueLength: 1000,
@@ -85,8 +86,8 @@ export interface TalkPlace extends Place {
   stop(): Promise<void>;
 }
 
-/** Starts a broker with the limits of a conversation. */
-export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
+/** Starts a broker with the limits of a conversation; all bytes travel in pieces of `chunkBytes`, 0 = as they were written. */
+export async function talkPlace(limits: TalkLimits = {}, chunkBytes = 0): Promise<TalkPlace> {
   const clock = new FakeClock();
   const { denyAction = 'ignore', outbox, ...others } = limits;
   const access: Access = { ...OPEN, denyAction };
@@ -105,7 +106,7 @@ export async function talkPlace(limits: TalkLimits = {}): Promise<TalkPlace> {
   await broker.start();
   return {
     open: () => {
-      const [near, far] = memoryPair();
+      const [near, far] = memoryPair({ chunkBytes });
       const peer = new MemoryPeer(near);
       broker.accept(far, listener);
       return peer;
