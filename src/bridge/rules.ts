@@ -94,10 +94,12 @@ interface CachedTopic {
   readonly bytes: Uint8Array;
   /** null: no Topic Name. */
   readonly topic: string | null;
+  /** The body's beginning up to the payload, where every longer body that begins so is matched by this rule; else null. */
+  readonly head: Uint8Array | null;
 }
 
 /** Power of two; topics that share a slot take turns. */
-const TOPIC_SLOTS = 1024;
+const TOPIC_SLOTS = 4096;
 
 /**
  * Takes frames apart by a bridge's subscription rules. The fields of a result are valid until the next call. Allocates only for topics
@@ -162,11 +164,12 @@ export class Extractor {
     delimiterAt: number,
     payloadStart: number,
   ): Extraction {
-    const topic = this.topicOf(rule, bytes, start, rule.whole ? start : delimiterAt);
+    const known = this.topicOf(rule, bytes, start, rule.whole ? start : delimiterAt, payloadStart);
+    const { topic, head } = known;
     this.take(rule, topic ?? '', payloadStart);
     if (topic === null) return 'invalid-topic';
-    if (!rule.whole && this.decides(rule, bytes, start, payloadStart)) {
-      this.lastHead = Uint8Array.prototype.slice.call(bytes, start, payloadStart);
+    if (head !== null) {
+      this.lastHead = head;
       this.lastRule = rule;
       this.lastTopic = topic;
     }
@@ -207,19 +210,28 @@ export class Extractor {
     return true;
   }
 
-  /** Where the message goes, null when that is no Topic Name. From the table when these bytes were seen. */
-  private topicOf(rule: CompiledRule, bytes: Uint8Array, start: number, end: number): string | null {
+  /** Where the message goes. From the table when these bytes were seen. */
+  private topicOf(
+    rule: CompiledRule,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    payloadStart: number,
+  ): CachedTopic {
     let hash = rule.index;
     for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
     const slot = (hash ^ (hash >>> 15)) & (TOPIC_SLOTS - 1);
     const known = this.topics[slot];
     if (known !== undefined && known.rule === rule && known.bytes.length === end - start) {
-      if (startsWith(bytes, start, known.bytes)) return known.topic;
+      if (startsWith(bytes, start, known.bytes)) return known;
     }
-    const copy = Uint8Array.prototype.slice.call(bytes, start, end);
+    const copy = Uint8Array.from(bytes.subarray(start, end));
     const topic = makeTopic(rule, copy);
-    this.topics[slot] = { rule, bytes: copy, topic };
-    return topic;
+    const keeps = topic !== null && !rule.whole && this.decides(rule, bytes, start, payloadStart);
+    const head = keeps ? Uint8Array.from(bytes.subarray(start, payloadStart)) : null;
+    const made = { rule, bytes: copy, topic, head };
+    this.topics[slot] = made;
+    return made;
   }
 }
 
