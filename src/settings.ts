@@ -32,6 +32,7 @@ export function sessionLimits(config: Config): SessionLimits {
     sharedAvailable: mqtt.sharedAvailable,
     maxTopicLevels: mqtt.maxTopicLevels,
     sendTimeoutMs: mqtt.sendTimeoutMs,
+    checkRetainSource: config.auth.checkRetainSource,
     maxConnectRate: 0,
     maxPendingConnections: 10_000,
     memoryBudget: memoryBudget(0),

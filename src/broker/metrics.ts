@@ -21,10 +21,10 @@ export function declareBrokerMetrics(
     unit: 'messages' | 'bytes' | 'connections' | 'sessions' | 'items',
     read: () => number,
   ) => metrics.read({ name: `tidegate_${name}`, text, type: 'gauge', unit }, read);
-  counter('messages_received', 'Messages published by clients', 'messages', () => stats.received);
-  counter('messages_received_bytes', 'Bytes of PUBLISH packets received', 'bytes', () => stats.receivedBytes);
-  counter('messages_sent', 'Messages sent to clients', 'messages', () => delivery.sent);
-  counter('messages_sent_bytes', 'Bytes of PUBLISH packets sent', 'bytes', () => delivery.sentBytes);
+  counter('publish_received', 'Messages published by clients', 'messages', () => stats.received);
+  counter('publish_received_bytes', 'Bytes of PUBLISH packets received', 'bytes', () => stats.receivedBytes);
+  counter('publish_sent', 'Messages sent to clients', 'messages', () => delivery.sent);
+  counter('publish_sent_bytes', 'Bytes of PUBLISH packets sent', 'bytes', () => delivery.sentBytes);
   counter('received_bytes', 'Bytes read from MQTT connections', 'bytes', () => stats.bytesIn);
   counter('connections', 'Clients let in', 'connections', () => stats.connects);
   counter('connections_refused', 'Connections refused before they became clients', 'connections', () => stats.refused);
@@ -57,7 +57,7 @@ export function declareBrokerMetrics(
     ['forbidden', () => delivery.droppedForbidden],
     ['store_full', () => delivery.refusedStore],
   ];
-  for (const [reason, read] of reasons) counter('messages_dropped', DROPPED, 'messages', read, { reason });
+  for (const [reason, read] of reasons) counter('publish_dropped', DROPPED, 'messages', read, { reason });
   gauge('clients_connected', 'Clients connected now', 'connections', () => sessions().connected);
   gauge('sessions', 'Sessions, connected or not', 'sessions', () => sessions().total);
   gauge(
@@ -66,6 +66,7 @@ export function declareBrokerMetrics(
     'items',
     () => core.router.subscriptionCount + core.router.sharedCount,
   );
+  gauge('topics', 'Different topic filters that are subscribed', 'items', () => core.router.filterCount);
   gauge('retained_messages', 'Retained messages', 'messages', () => core.router.retainedCount);
   gauge('retained_bytes', 'Memory of retained messages', 'bytes', () => core.router.retainedBytes);
   gauge('queued_messages', 'Messages queued or in flight for sessions', 'messages', () => delivery.queuedMessages);

@@ -255,6 +255,7 @@ export class NativeBroker implements Broker {
       messagesOut: outbox.sent,
       dropped: outbox.dropped,
       willTopic: session.will?.topicName ?? null,
+      will: session.will,
       lastError: session.lastError,
     };
   }

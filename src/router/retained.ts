@@ -9,6 +9,7 @@ class Node {
 }
 
 export class RetainedStore {
+  /** Messages of others than the gateway itself, and their memory. */
   count = 0;
   bytes = 0;
   private readonly root = new Node();
@@ -36,10 +37,9 @@ export class RetainedStore {
       }
       node = child;
     }
-    if (node.message === null) this.count++;
-    else this.bytes -= node.message.bytes;
+    this.account(node.message, -1);
     node.message = message;
-    this.bytes += message.bytes;
+    this.account(message, 1);
     if (message.expiresAt > 0) this.expiring.set(message.topic, message.expiresAt);
     else if (this.expiring.size > 0) this.expiring.delete(message.topic);
   }
@@ -55,8 +55,7 @@ export class RetainedStore {
     }
     const node = path[path.length - 1];
     if (node.message === null) return false;
-    this.count--;
-    this.bytes -= node.message.bytes;
+    this.account(node.message, -1);
     node.message = null;
     this.expiring.delete(topic);
     for (let i = path.length - 1; i > 0; i--) {
@@ -73,6 +72,12 @@ export class RetainedStore {
       this.delete(topic);
       gone(topic);
     }
+  }
+
+  private account(message: Message | null, sign: 1 | -1): void {
+    if (message === null || message.origin.kind === 'server') return;
+    this.count += sign;
+    this.bytes += sign * message.bytes;
   }
 
   /** Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen. */

@@ -62,6 +62,9 @@ export interface Router {
   readonly stats: RouterStats;
   readonly subscriptionCount: number;
   readonly sharedCount: number;
+  /** Different topic filters, shared ones by name and filter. */
+  readonly filterCount: number;
+  /** Retained messages of clients and bridges; the gateway's own $SYS values are not counted. */
   readonly retainedCount: number;
   readonly retainedBytes: number;
 }

@@ -30,6 +30,10 @@ export class Routes implements Router {
     this.clock = clock;
   }
 
+  get filterCount(): number {
+    return this.trie.filterCount;
+  }
+
   get retainedCount(): number {
     return this.store.count;
   }

@@ -33,6 +33,8 @@ export interface Matches {
 }
 
 export class SubscriptionTrie {
+  /** Filters with at least one subscription, and shared groups. */
+  filterCount = 0;
   private readonly root = new Node();
 
   /** Adds or replaces; gives the subscription that was there. */
@@ -40,6 +42,7 @@ export class SubscriptionTrie {
     const { node, rest } = this.place(subscription.filter);
     const map = rest ? (node.rest ??= new Map()) : (node.own ??= new Map());
     const before = map.get(subscription.receiver);
+    if (map.size === 0) this.filterCount++;
     map.set(subscription.receiver, subscription);
     return before;
   }
@@ -49,6 +52,7 @@ export class SubscriptionTrie {
       const map = rest ? node.rest : node.own;
       const before = map?.get(receiver);
       if (map?.delete(receiver) && map.size === 0) {
+        this.filterCount--;
         if (rest) node.rest = null;
         else node.own = null;
       }
@@ -64,6 +68,7 @@ export class SubscriptionTrie {
     if (group === undefined) {
       group = make();
       map.set(shareName, group);
+      this.filterCount++;
     }
     return group;
   }
@@ -75,7 +80,7 @@ export class SubscriptionTrie {
   removeGroup(shareName: string, filter: string): void {
     this.at(filter, (node, rest) => {
       const map = rest ? node.restGroups : node.ownGroups;
-      map?.delete(shareName);
+      if (map?.delete(shareName)) this.filterCount--;
       if (map?.size === 0) {
         if (rest) node.restGroups = null;
         else node.ownGroups = null;

@@ -204,7 +204,11 @@ export class Client {
     this.core.budget.release(this.connection);
     this.connection.end();
     this.forget(this);
-    if (!opened || session === null || session.client !== this) return;
+    if (session === null || session.client !== this) return;
+    if (!opened) {
+      this.registry.close(session, false, this.takenOver);
+      return;
+    }
     this.core.stats.connected--;
     this.core.stats.disconnects++;
     session.lastError = this.closeCode >= 0x80 ? this.closeReason : session.lastError;
@@ -543,7 +547,8 @@ export class Client {
 
   private refuseConnect(packet: ConnectPacket, refusal: Refusal): void {
     this.core.stats.refused++;
-    this.send(encodeRefused(packet.version, refusal));
+    const answer = encodeRefused(packet.version, refusal);
+    if (answer !== null) this.send(answer);
     const fields = {
       clientId: packet.clientId,
       username: packet.username,
@@ -578,7 +583,7 @@ export class Client {
         !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
       before.client.takeOver(continued);
     }
-    const { session, present } = this.registry.open(identity, packet.version, packet.cleanStart);
+    const { session, present, discarded } = this.registry.open(identity, packet.version, packet.cleanStart);
     if (present) this.registry.cancelWill(session);
     this.session = session;
     session.client = this;
@@ -590,21 +595,31 @@ export class Client {
     session.bridge = packet.bridge;
     session.keepAlive = keepAliveOf(core.limits, packet);
     this.expiryInterval = sessionExpiry(core.limits, packet);
-    this.registry.begin(session, this.expiryInterval);
+    const told = this.registry.begin(session, this.expiryInterval);
     this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
-    this.state = 'open';
-    this.send(
-      encodeAccepted(core, {
-        packet,
-        assignedClientId: this.assigned,
-        sessionPresent: present,
-        expiryInterval: this.expiryInterval,
-        keepAlive: session.keepAlive,
-        authenticationMethod: this.method,
-        authenticationData: authData,
-      }),
-    );
-    this.serve(packet, session, identity);
+    const answer = encodeAccepted(core, {
+      packet,
+      assignedClientId: this.assigned,
+      sessionPresent: present,
+      expiryInterval: this.expiryInterval,
+      keepAlive: session.keepAlive,
+      authenticationMethod: this.method,
+      authenticationData: authData,
+    });
+    const opened = (): void => {
+      this.state = 'open';
+      this.send(answer);
+      this.serve(packet, session, identity);
+    };
+    if (!told && !discarded) {
+      opened();
+      return;
+    }
+    // A stored session, its will or the end of an older one are acknowledged by CONNACK: it leaves after the commit.
+    this.state = 'auth';
+    const hold = new Hold();
+    core.journal.barrierAll(hold);
+    this.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), opened);
   }
 
   /** From here on packets are handled: the CONNACK has been written [MQTT-3.2.0-1]. */

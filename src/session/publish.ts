@@ -99,7 +99,9 @@ export class Inbound {
     publication.payloadEnd = frame.end;
     publication.wireVersion = this.version;
     publication.packetIdAt = scan.packetIdAt;
-    publication.packetStart = scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
+    // Bytes are passed on as they are only with a topic and with a length in its shortest form [MQTT-1.5.5-1]: no last byte of 0.
+    const minimal = frame.bodyStart === frame.packetStart + 2 || buffer[frame.bodyStart - 1] !== 0;
+    publication.packetStart = minimal && scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
     if (scan.hasProperties) this.readProperties(buffer, frame);
     if (scan.qos === 0) {
       if (!scan.retain && !scan.hasProperties && publication.packetStart >= 0) return this.run(buffer, frame, end);
@@ -230,7 +232,7 @@ export class Inbound {
       let length = byte & 127;
       if (byte > 127) {
         byte = buffer[o++];
-        if (byte === undefined || byte > 127) break;
+        if (byte === undefined || byte === 0 || byte > 127) break;
         length |= byte << 7;
       }
       const next = o + length;

@@ -31,23 +31,28 @@ export class Registry {
   }
 
   /** The session a client continues, or a new one. A session belongs to its user: another user gets a fresh one. */
-  open(identity: Identity, version: Version, cleanStart: boolean): { session: Session; present: boolean } {
+  open(
+    identity: Identity,
+    version: Version,
+    cleanStart: boolean,
+  ): { session: Session; present: boolean; discarded: boolean } {
     const known = this.sessions.get(identity.clientId);
     if (known !== undefined && !cleanStart && known.identity.username === identity.username) {
       known.expiryTimer?.cancel();
       known.expiryTimer = null;
       known.adopt(identity, version, cleanStart);
-      return { session: known, present: true }; // [MQTT-3.1.2-5] [MQTT-3.2.2-2]
+      return { session: known, present: true, discarded: false }; // [MQTT-3.1.2-5] [MQTT-3.2.2-2]
     }
     // A clean start discards what was there [MQTT-3.1.2-4], and ends the old session: its will is due now [MQTT-3.1.3-9].
+    const discarded = known?.outbox.durable === true;
     if (known !== undefined) this.end(known, 'clean start');
     const session = new Session(this.core, identity, version, cleanStart);
     this.sessions.set(identity.clientId, session);
-    return { session, present: false };
+    return { session, present: false, discarded };
   }
 
-  /** A client has come: how long the session lives after it, and whether the journal has to know it. */
-  begin(session: Session, expiryInterval: number): void {
+  /** A client has come: how long the session lives after it. True when the journal was told something its CONNACK has to wait for. */
+  begin(session: Session, expiryInterval: number): boolean {
     session.expiryInterval = expiryInterval;
     const resumable = expiryInterval > 0;
     session.outbox.resumable = resumable;
@@ -69,7 +74,9 @@ export class Registry {
     } else if (session.outbox.durable) {
       session.outbox.durable = false;
       journal.sessionDelete(session.clientId);
+      return true;
     }
+    return durable;
   }
 
   /**

@@ -40,6 +40,8 @@ export interface SessionLimits {
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
   readonly sendTimeoutMs: number;
+  /** A retained message reaches a new subscription only while its publisher may still write the topic. */
+  readonly checkRetainSource: boolean;
   /** New connections a second over all listeners. */
   readonly maxConnectRate: number;
   /** Connections that have not been let in yet. */

@@ -88,7 +88,7 @@ export class Session {
 
   private mayReceive(topic: string): boolean {
     const access = this.access;
-    if (access === null) return true;
+    if (access === null) return false;
     const authorizer = access().authorizer;
     if (authorizer.version !== this.readVersion) {
       this.readVerdicts.clear();

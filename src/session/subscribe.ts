@@ -3,6 +3,7 @@
 
 import type { Access } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
+import type { Message } from '../mqtt/message.ts';
 import type { SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
 import {
   NO_SUBSCRIPTION_EXISTED,
@@ -118,7 +119,8 @@ function grant(
     core.emit({ kind: 'subscribed', clientId: session.clientId, topicFilter: request.topicFilter });
     // [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; a shared subscription gets no retained messages (section 4.8.2).
     const wanted = request.retainHandling === 0 || (request.retainHandling === 1 && !existed);
-    if (wanted && c.shareName === null) backlogs.push(() => startBacklog(core, session, c.filter, subscription));
+    if (wanted && c.shareName === null)
+      backlogs.push(() => startBacklog(core, session, access, c.filter, subscription));
     return qos;
   });
   const afterAnswer = (): void => {
@@ -127,9 +129,18 @@ function grant(
   return { reasonCodes, stored, afterAnswer };
 }
 
+/** Whether the publisher of a stored message may still write its topic; the gateway's own values always count. */
+function sourceMayWrite(access: Access, message: Message): boolean {
+  const { kind, clientId, username } = message.origin;
+  if (kind === 'server' || kind === 'api') return true;
+  const identity = { clientId, username, remoteAddress: '', listener: '', claims: null, internal: kind === 'bridge' };
+  return access.authorizer.publish(identity, message.topic, message.qos, true) === true;
+}
+
 function startBacklog(
   core: Core,
   session: Session,
+  access: Access,
   filter: string,
   subscription: { qos: 0 | 1 | 2; subscriptionIdentifier: number },
 ): void {
@@ -149,9 +160,12 @@ function startBacklog(
   session.outbox.deliverBacklog({
     target,
     next: () => {
-      const step = pending ?? messages.next();
-      pending = null;
-      return step.done === true ? null : step.value;
+      for (;;) {
+        const step = pending ?? messages.next();
+        pending = null;
+        if (step.done === true) return null;
+        if (!core.limits.checkRetainSource || sourceMayWrite(access, step.value)) return step.value;
+      }
     },
   });
 }

@@ -29,6 +29,7 @@ const LIMITS: SessionLimits = {
   sharedAvailable: true,
   maxTopicLevels: 128,
   sendTimeoutMs: 30_000,
+  checkRetainSource: false,
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,

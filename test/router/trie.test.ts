@@ -7,7 +7,7 @@ import { SubscriptionTrie } from '../../src/router/trie.ts';
 import { Random } from '../harness/random.ts';
 
 const LEVELS = ['', 'a', 'b', 'ab', '$x', 'ä'];
-const ORIGIN = { kind: 'server', clientId: '', username: null, bridge: null } as const;
+const ORIGIN = { kind: 'client', clientId: 'c', username: null, bridge: null } as const;
 
 function someTopic(random: () => number): string {
   const levels = Array.from(
