@@ -1,24 +1,24 @@
 // Puts the sections together to a frozen Config and makes the checks between sections: addresses used twice, who may be anonymous.
 // Called by load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
+
+import { buildAuth } from './buildauth.ts';
 import { buildMqttBridges, buildNng, meetingPoint } from './buildbridges.ts';
 import {
-  buildAuth,
   buildBroker,
   buildHttpServer,
-  buildListeners,
   buildLog,
   buildMetrics,
   buildMqtt,
   buildPersistence,
   buildWebhook,
-  type OpenListener,
 } from './buildcore.ts';
+import { buildListeners, type OpenListener } from './buildlisteners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './buildproxy.ts';
 import type { Config, ListenerConfig, ProxyConfig } from './config.ts';
-import type { Sink } from './keys.ts';
 import { warnLoops } from './loops.ts';
 import type { Position } from './problem.ts';
 import type { CheckedRoot } from './schema.ts';
+import type { Sink } from './sink.ts';
 import { isLoopback } from './values.ts';
 
 export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Config {

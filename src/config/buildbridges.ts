@@ -1,7 +1,7 @@
 // From the checked tree to NngConfig and MqttBridgeConfig, with the checks that take more than one key.
 // Called by build.ts, and by the REST API through documents.ts. Pure: problems go to the sink; loops are found by loops.ts.
 // Sources: the documented rules of NNG bridges (what matches, what frames look like); NanoMQ's MQTT bridge keys.
-import { address, qos, tlsServer } from './buildcore.ts';
+import { address, qos, tlsServer } from './buildvalues.ts';
 import type {
   ForwardRule,
   MqttBridgeConfig,
@@ -13,10 +13,11 @@ import type {
   SubscriptionRule,
   TlsClientConfig,
 } from './config.ts';
-import type { Checked, Sink, ValueOf } from './keys.ts';
+import type { Checked, ValueOf } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { MQTT_BRIDGE, NNG_PUB, NNG_SUB } from './schemabridges.ts';
-import type { TLS_CLIENT } from './schemacore.ts';
+import type { TLS_CLIENT } from './schemalisteners.ts';
+import type { Sink } from './sink.ts';
 import { nngScheme, parseAddress } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;

@@ -1,10 +1,10 @@
 // From the checked tree to ProxyConfig and UpstreamConfig, with the checks that take more than one key: routes lead somewhere, pools have
 // servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
 import { tlsClient } from './buildbridges.ts';
-import { address, tlsServer } from './buildcore.ts';
+import { address, tlsServer } from './buildvalues.ts';
 import type { ProxyConfig, UpstreamConfig, UpstreamServer } from './config.ts';
-import type { Sink } from './keys.ts';
 import type { CheckedRoot } from './schema.ts';
+import type { Sink } from './sink.ts';
 import { nearest } from './values.ts';
 
 type ProxyKeys = CheckedRoot['proxy'] extends ReadonlyMap<string, infer T> ? T : never;

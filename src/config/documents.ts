@@ -12,9 +12,10 @@ import type {
   Tree,
   TreeValue,
 } from './config.ts';
-import { type Key, Sink } from './keys.ts';
+import type { Key } from './key.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './node.ts';
 import { MQTT_BRIDGE, NNG_PUB, NNG_SUB } from './schemabridges.ts';
+import { Sink } from './sink.ts';
 
 /** What is wrong with a document: a JSON pointer into it (RFC 6901) and a sentence that names the key. */
 export interface DocumentProblem {

@@ -31,11 +31,6 @@ const ROWS: readonly Row[] = [
     used: ({ webhook }) => (webhook === null ? [] : [webhook.source]),
   },
   {
-    key: 'proxy',
-    text: 'the proxy is not available in this version',
-    used: ({ proxy }) => proxy.filter((p) => p.enable).map((p) => p.source),
-  },
-  {
     key: 'broker.engine',
     text: 'engine = aedes is not available in this version',
     used: ({ broker }) => (broker.engine === 'aedes' ? [broker.source] : []),

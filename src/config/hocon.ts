@@ -3,47 +3,10 @@
 // file's folder. Every value keeps file, line and column. Left out: url() and classpath() includes, include without extension.
 // Bounds: MAX_FILE_BYTES over all files, MAX_DEPTH levels, MAX_INCLUDES files inside each other.
 import { isAbsolute, resolve as resolvePath } from 'node:path';
-import { FORBIDDEN_KEY, formatPath, MAX_DEPTH, type Node, type ScalarNode } from './node.ts';
+import { FORBIDDEN_KEY, formatPath, MAX_DEPTH, type ScalarNode } from './node.ts';
 import { ConfigError, type Position, type Problem } from './problem.ts';
-
-/** A value as written, before substitutions: what is not yet known stays a reference. */
-export type Raw = ScalarNode | RawList | RawBlock | RawReference | RawConcat;
-export interface RawList {
-  readonly kind: 'list';
-  readonly items: Raw[];
-  readonly at: Position;
-}
-/** All values a key was given that may still matter, oldest first. */
-export interface RawField {
-  readonly entries: Raw[];
-  at: Position;
-}
-export interface RawBlock {
-  readonly kind: 'block';
-  readonly fields: Map<string, RawField>;
-  readonly at: Position;
-}
-export interface RawReference {
-  readonly kind: 'reference';
-  readonly path: readonly string[];
-  /** As written, for the environment. */
-  readonly name: string;
-  readonly optional: boolean;
-  /** Where the file that holds it was included; looked up below that first. */
-  readonly prefix: readonly string[];
-  /** Key path of the value it stands in, for messages. */
-  readonly key: string;
-  readonly at: Position;
-}
-/** Values written side by side; blanks between them are scalars with quoted = false and only blanks in `text`. */
-export interface RawConcat {
-  readonly kind: 'concat';
-  readonly parts: Raw[];
-  /** Set for a += v: the list that is added, the last part. */
-  readonly added?: RawList;
-  readonly key: string;
-  readonly at: Position;
-}
+import { joinText, put, type Raw, type RawBlock, type RawList, type RawReference } from './raw.ts';
+import { Scanner } from './scanner.ts';
 
 /** Opens files for includes: null = not there. Throws GatewayError CFG-READ when it may not or cannot be read. */
 export interface Source {
@@ -58,21 +21,7 @@ const MAX_INCLUDES = 16;
 const RUN = /(?:[^$"{}[\]:=,+#`^?!@*&\\\s\ufeff/]|\/(?!\/))+/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHOLE_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-const BLANKS = /[^\S\n]+/y;
-const COMMENT = /(?:#|\/\/)[^\n]*/y;
-const STRING_PLAIN = /(?:[^"\\\p{Cc}]|[\t\u007f-\u009f])+/uy;
 const INCLUDE = /include(?=[\s"])[^\S\n]*(?="|required\s*\(|file\s*\(|url\s*\(|classpath\s*\()/y;
-const LONE_SURROGATE = /\p{Surrogate}/u;
-const ESCAPES: ReadonlyMap<string, string> = new Map([
-  ['"', '"'],
-  ['\\', '\\'],
-  ['/', '/'],
-  ['b', '\b'],
-  ['f', '\f'],
-  ['n', '\n'],
-  ['r', '\r'],
-  ['t', '\t'],
-]);
 
 /**
  * Parses the text of the file at `path` (absolute), includes included. Throws ConfigError at the first mistake; what is odd and
@@ -94,18 +43,13 @@ export function parsePath(text: string): string[] | null {
   }
 }
 
-class Parser {
-  private readonly text: string;
+class Parser extends Scanner {
   private readonly path: string;
-  private readonly file: string;
   private readonly source: Source;
   private readonly warnings: Problem[];
   /** Files being read, to find includes that never end. */
   private readonly stack: readonly string[];
   private readonly prefix: readonly string[];
-  private pos = 0;
-  private line = 1;
-  private lineStart = 0;
   private depth: number;
   /** Keys from the root of the main file to where we are. */
   private readonly keys: string[];
@@ -119,9 +63,8 @@ class Parser {
     prefix: readonly string[],
     depth: number,
   ) {
-    this.text = text;
+    super(text, source.show(path));
     this.path = path;
-    this.file = source.show(path);
     this.source = source;
     this.warnings = warnings;
     this.stack = [...stack, path];
@@ -217,7 +160,7 @@ class Parser {
         hasPart = true;
         continue;
       }
-      const blanks = this.match(BLANKS);
+      const blanks = this.skipSpaces();
       if (blanks !== '') {
         const next = this.peek();
         const goesOn = next !== '' && next !== '\n' && !'=:{+#}],['.includes(next) && !this.atComment();
@@ -271,7 +214,7 @@ class Parser {
     const at = this.here();
     const parts: Raw[] = [];
     for (;;) {
-      const blanks = this.match(BLANKS);
+      const blanks = this.skipSpaces();
       const partAt = this.here();
       const part = this.parsePart();
       if (part === null) break;
@@ -355,50 +298,6 @@ class Parser {
     return { kind: 'reference', path, name, optional, prefix: this.prefix, key: formatPath(this.keys), at };
   }
 
-  private parseString(): string {
-    const at = this.here();
-    if (this.text.startsWith('"""', this.pos)) return this.parseTripleString(at);
-    this.pos++;
-    let value = '';
-    for (;;) {
-      value += this.match(STRING_PLAIN);
-      const c = this.peek();
-      if (c === '"') break;
-      if (c === '' || c === '\n' || c === '\r') this.failAt(at, 'this text has no closing quote');
-      if (c !== '\\') this.fail('a control character inside quotes; write it as \\u00..');
-      value += this.parseEscape();
-    }
-    this.pos++;
-    if (LONE_SURROGATE.test(value)) this.failAt(at, 'this text holds half of a surrogate pair');
-    return value;
-  }
-
-  private parseEscape(): string {
-    const c = this.text[this.pos + 1] ?? '';
-    if (c === 'u') {
-      const hex = this.text.slice(this.pos + 2, this.pos + 6);
-      if (!/^[0-9a-fA-F]{4}$/.test(hex)) this.fail('\\u needs four hexadecimal digits');
-      this.pos += 6;
-      return String.fromCharCode(Number.parseInt(hex, 16));
-    }
-    const value = ESCAPES.get(c);
-    if (value === undefined) this.fail('unknown escape; write \\\\ for a backslash');
-    this.pos += 2;
-    return value;
-  }
-
-  /** Everything up to the last three quotes of the first run of three or more, as it stands. */
-  private parseTripleString(at: Position): string {
-    const from = this.pos + 3;
-    let end = this.text.indexOf('"""', from);
-    if (end < 0) this.failAt(at, 'this text has no closing """');
-    while (this.text[end + 3] === '"') end++;
-    const value = this.text.slice(from, end);
-    for (let i = value.indexOf('\n'); i >= 0; i = value.indexOf('\n', i + 1)) this.newLine(from + i + 1);
-    this.pos = end + 3;
-    return value;
-  }
-
   // --- includes -----------------------------------------------------------------------------------------------------------
 
   private tryInclude(block: RawBlock): boolean {
@@ -462,65 +361,8 @@ class Parser {
     for (const [k, field] of inner.fields) for (const entry of field.entries) put(block, [k], entry, field.at);
   }
 
-  // --- text ---------------------------------------------------------------------------------------------------------------
-
   private enter(): void {
     if (++this.depth > MAX_DEPTH) this.fail(`more than ${MAX_DEPTH} levels`);
-  }
-
-  private peek(): string {
-    return this.text[this.pos] ?? '';
-  }
-
-  private match(pattern: RegExp): string {
-    pattern.lastIndex = this.pos;
-    const found = pattern.exec(this.text)?.[0] ?? '';
-    this.pos += found.length;
-    return found;
-  }
-
-  private atComment(): boolean {
-    return this.peek() === '#' || (this.peek() === '/' && this.text[this.pos + 1] === '/');
-  }
-
-  /** Blanks, new lines and comments. */
-  private skipBlank(): void {
-    for (;;) {
-      this.match(BLANKS);
-      if (this.peek() === '\n') {
-        this.pos++;
-        this.newLine(this.pos);
-      } else if (this.match(COMMENT) === '') return;
-    }
-  }
-
-  private newLine(start: number): void {
-    this.line++;
-    this.lineStart = start;
-  }
-
-  private here(): Position {
-    return { file: this.file, line: this.line, column: this.pos - this.lineStart + 1 };
-  }
-
-  private found(): string {
-    const c = this.text.codePointAt(this.pos);
-    if (c === undefined) return 'the end of the file';
-    if (c === 10) return 'the end of the line';
-    return c < 32 || c === 127 ? 'a control character' : `"${String.fromCodePoint(c)}"`;
-  }
-
-  private unexpected(): string {
-    const hint = ':=+?!@*&^`\\$'.includes(this.peek()) ? '; a text with this sign needs quotes' : '';
-    return `a comma or a new line expected, found ${this.found()}${hint}`;
-  }
-
-  private fail(message: string): never {
-    this.failAt(this.here(), message);
-  }
-
-  private failAt(at: Position, message: string): never {
-    throw new ConfigError([{ at, key: 'syntax', message }]);
   }
 }
 
@@ -529,56 +371,4 @@ function plainValue(text: string): string | number | boolean | null {
   if (text === 'false') return false;
   if (text === 'null') return null;
   return WHOLE_NUMBER.test(text) ? Number(text) : text;
-}
-
-/** Scalars side by side are one text, blanks between them kept; null when something else is among them. */
-export function joinText(parts: readonly (Raw | Node)[], at: Position): ScalarNode | null {
-  let text = '';
-  for (const part of parts) {
-    if (part.kind !== 'scalar') return null;
-    text += part.text;
-  }
-  return { kind: 'scalar', value: text, text, quoted: true, at };
-}
-
-/** A scalar, or a list without references: nothing older can shine through. */
-function definite(value: Raw): boolean {
-  if (value.kind === 'list') return value.items.every(settled);
-  return value.kind === 'scalar';
-}
-
-function settled(value: Raw): boolean {
-  if (value.kind === 'block') {
-    for (const field of value.fields.values()) if (!field.entries.every(settled)) return false;
-    return true;
-  }
-  return definite(value);
-}
-
-/** block.path = value: blocks merge, a scalar or list hides what was there, a reference waits for resolve.ts. */
-function put(block: RawBlock, path: readonly string[], value: Raw, at: Position): void {
-  for (let i = path.length - 1; i > 0; i--) {
-    value = { kind: 'block', fields: new Map([[path[i], { entries: [value], at }]]), at };
-  }
-  const field = block.fields.get(path[0]);
-  if (field === undefined) {
-    block.fields.set(path[0], { entries: [value], at });
-    return;
-  }
-  const last = field.entries[field.entries.length - 1];
-  // Long runs of += become one list, not a chain: nothing in them looks at the values before.
-  if (value.kind === 'concat' && value.added?.items.every(settled)) {
-    const list = last.kind === 'concat' ? last.added : last;
-    if (list?.kind === 'list') {
-      list.items.push(...value.added.items);
-      return;
-    }
-  }
-  if (value.kind === 'block' && last.kind === 'block') {
-    for (const [key, from] of value.fields) for (const entry of from.entries) put(last, [key], entry, from.at);
-    return;
-  }
-  if (definite(value) || (value.kind === 'block' && definite(last))) field.entries.length = 0;
-  if (definite(value)) field.at = at;
-  field.entries.push(value);
 }

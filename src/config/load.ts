@@ -7,13 +7,13 @@ import { GatewayError } from '../base/errors.ts';
 import { buildConfig } from './build.ts';
 import type { Loaded, LoadOptions, Tree } from './config.ts';
 import { parseHocon, type Source } from './hocon.ts';
-import { DEFAULTS, Sink } from './keys.ts';
 import { adaptNanomq } from './nanomq.ts';
 import { type BlockNode, blockNode, MAX_FILE_BYTES } from './node.ts';
 import { applyOverrides } from './overrides.ts';
 import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
 import { type Lookup, resolveTree } from './resolve.ts';
 import { ROOT } from './schema.ts';
+import { DEFAULTS, Sink } from './sink.ts';
 import { parseToml } from './toml.ts';
 
 /** Tried in this order when no file is named. */

@@ -2,7 +2,7 @@
 // Called by build.ts. Warns only: such loops are sometimes meant, and a message never goes back through the bridge of its own name.
 import { meetingPoint, ruleStart } from './buildbridges.ts';
 import type { ForwardRule, NngConfig, NngPubConfig, NngSubConfig, SubscriptionRule } from './config.ts';
-import type { Sink } from './keys.ts';
+import type { Sink } from './sink.ts';
 import { filtersMeet } from './values.ts';
 
 export function warnLoops(nng: NngConfig, sink: Sink): void {

@@ -58,3 +58,7 @@ export function joinPath(path: string, key: string): string {
 export function formatPath(keys: readonly string[]): string {
   return keys.reduce(joinPath, '');
 }
+
+export function isNull(node: Node): boolean {
+  return node.kind === 'scalar' && node.value === null;
+}

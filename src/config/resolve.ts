@@ -1,9 +1,9 @@
 // Puts values in the place of references (${a.b}, ${?a.b}), joins what stands side by side and merges blocks: HOCON.md, "Substitutions".
 // Called by load.ts with what hocon.ts has parsed. A reference that finds nothing in the file is looked up in the environment, taken
 // literally. Work is bounded: a tree of more than MAX_NODES nodes or MAX_TEXT characters of joined text is refused, not built.
-import { joinText, type Raw, type RawBlock, type RawConcat, type RawField, type RawReference } from './hocon.ts';
 import { type BlockNode, MAX_NODES, type Member, type Node, textNode } from './node.ts';
 import { ConfigError, type Position, type Problem } from './problem.ts';
+import { joinText, type Raw, type RawBlock, type RawConcat, type RawField, type RawReference } from './raw.ts';
 
 /** Characters of all joined texts together: as much as a file may hold. */
 const MAX_TEXT = 16 * 1024 * 1024;

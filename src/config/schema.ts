@@ -1,19 +1,12 @@
 // The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a restart.
-// Read by load.ts (checking), scripts/docs.ts (etc/ and docs/) and reload.ts. Sections are in schemacore, schemabridges, schemaproxy.
-import { block, type ValueOf } from './keys.ts';
+// Read by load.ts (checking), scripts/docs.ts (etc/ and docs/) and reload.ts. Sections are in schemalisteners, schemacore, schemaauth,
+// schemabridges and schemaproxy.
+import { block } from './blocks.ts';
+import type { ValueOf } from './key.ts';
+import { AUTH } from './schemaauth.ts';
 import { BRIDGES } from './schemabridges.ts';
-import {
-  AUTH,
-  BROKER,
-  FOREIGN,
-  HTTP_SERVER,
-  LISTENERS,
-  LOG,
-  METRICS,
-  MQTT,
-  PERSISTENCE,
-  WEBHOOK,
-} from './schemacore.ts';
+import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK } from './schemacore.ts';
+import { LISTENERS } from './schemalisteners.ts';
 import { PROXY, UPSTREAMS } from './schemaproxy.ts';
 
 /** Sections of this gateway, in the order of the reference. */

@@ -1,8 +1,9 @@
 // The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type, default and text.
 // Data for schema.ts; to add a key, add a row here, a field in config.ts and a line in buildbridges.ts, then run `make docs`.
 // Sources: NanoMQ's documentation of its bridges, whose names, units and defaults are kept.
-import { block, duration, flag, ignored, int, list, named, optional, pairs, size, text, word } from './keys.ts';
-import { checkMode, TLS_CLIENT, TLS_SERVER } from './schemacore.ts';
+import { block, ignored, list, named, optional, pairs } from './blocks.ts';
+import { duration, flag, int, size, text, word } from './keys.ts';
+import { checkMode, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
 import { checkNngUrl, checkTopicFilter, checkTopicName } from './values.ts';
 
 function checkRuleFilter(filter: string): string | null {

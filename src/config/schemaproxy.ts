@@ -1,26 +1,15 @@
 // The keys of proxy and upstreams: each once, with type, default and text.
 // Data for schema.ts; to add a key, add a row here, a field in config.ts and a line in buildproxy.ts, then run `make docs`.
 // Sources: NGINX's stream modules (mqtt_preread, upstream, limit_conn), whose defaults are kept where they suit MQTT.
+
+import { block, list, named, optional } from './blocks.ts';
 import type { MatchField, MatchOp, RouteCondition, TreeValue } from './config.ts';
-import {
-  block,
-  duration,
-  flag,
-  int,
-  isNull,
-  type Key,
-  list,
-  named,
-  optional,
-  size,
-  special,
-  text,
-  word,
-} from './keys.ts';
-import { joinPath, type Node, type ScalarNode } from './node.ts';
+import type { Key } from './key.ts';
+import { duration, flag, int, size, special, text, word } from './keys.ts';
+import { isNull, joinPath, type Node, type ScalarNode } from './node.ts';
 import { compilePattern } from './pattern.ts';
-import { TLS_CLIENT, TLS_SERVER } from './schemacore.ts';
-import { nearest, parseAddress } from './values.ts';
+import { checkBind, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
+import { nearest } from './values.ts';
 
 const FIELDS: readonly MatchField[] = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'cert_cn'];
 const TEXT_FORM = /^\s*([a-z_]{1,20})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;
@@ -137,12 +126,6 @@ const ROUTE = block(
   },
   { unknown: 'error', text: 'One route.' },
 );
-
-function checkBind(value: string): string | null {
-  const address = parseAddress(value);
-  if (typeof address === 'string') return address;
-  return address.path === '' ? null : 'a path has no meaning here';
-}
 
 export const PROXY = named(
   block(

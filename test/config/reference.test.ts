@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { referenceHocon, referenceMarkdown, referenceToml } from '../../scripts/reference.ts';
-import type { Fields, Key } from '../../src/config/keys.ts';
+import type { Fields, Key } from '../../src/config/key.ts';
 import { diffConfig } from '../../src/config/reload.ts';
 import { SECTIONS } from '../../src/config/schema.ts';
 import { FOREIGN } from '../../src/config/schemacore.ts';

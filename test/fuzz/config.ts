@@ -2,10 +2,10 @@
 // Fuzz target: configuration texts in HOCON and TOML. Holds: a tree or a ConfigError, never another error; what loads can be shown, and
 // what every object inherits is as it was.
 
-import { Sink } from '../../src/config/keys.ts';
 import { treeOf } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { ROOT } from '../../src/config/schema.ts';
+import { Sink } from '../../src/config/sink.ts';
 import type { FuzzTarget } from '../harness/fuzz.ts';
 import type { Random } from '../harness/random.ts';
 

@@ -1,0 +1,51 @@
+// Small steps that every build*.ts takes: addresses, QoS, the server side of TLS, URLs. Pure: problems go to the sink.
+import type { QosLevel, TlsServerConfig } from './config.ts';
+import type { Checked } from './key.ts';
+import type { TLS_SERVER } from './schemalisteners.ts';
+import type { Sink } from './sink.ts';
+import { type Address, parseAddress } from './values.ts';
+
+/** The address of a value the schema has checked already. */
+export function address(text: string): Address {
+  const parsed = parseAddress(text);
+  return typeof parsed === 'string' ? { host: '', port: 0, path: '' } : parsed;
+}
+
+export function qos(value: number): QosLevel {
+  return value === 2 ? 2 : value === 1 ? 1 : 0;
+}
+
+type TlsKeys = Checked<typeof TLS_SERVER>;
+
+/** The server side of TLS; null after a problem. `block` is where the keys stand. */
+export function tlsServer(block: TlsKeys, sink: Sink): TlsServerConfig | null {
+  const { keyfile, certfile } = block;
+  if (keyfile === null) sink.refuse(block, 'keyfile', 'TLS needs a private key');
+  if (certfile === null) sink.refuse(block, 'certfile', 'TLS needs a certificate');
+  if (block.verify_peer && block.cacertfile === null)
+    sink.refuse(block, 'cacertfile', 'verify_peer needs the authorities to trust');
+  if (block.fail_if_no_peer_cert && !block.verify_peer) {
+    sink.doubt(
+      block,
+      'fail_if_no_peer_cert',
+      'without verify_peer clients are not asked for a certificate; it has no effect',
+    );
+  }
+  if (keyfile === null || certfile === null) return null;
+  return {
+    keyfile,
+    certfile,
+    cacertfile: block.cacertfile,
+    crlfile: block.crlfile,
+    keyPassword: block.key_password,
+    verifyPeer: block.verify_peer,
+    failIfNoPeerCert: block.fail_if_no_peer_cert,
+    alpn: block.alpn,
+  };
+}
+
+/** Refuses what is no http:// or https:// URL. */
+export function checkHttpUrl(block: object, url: string, sink: Sink): void {
+  if (!/^https?:\/\/[^\s/]+/.test(url) || !URL.canParse(url))
+    sink.refuse(block, 'url', 'an http:// or https:// URL expected');
+}

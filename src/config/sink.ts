@@ -1,0 +1,55 @@
+// Where the checks of a configuration put what they find, and how they know where a checked block was written.
+// Made by load.ts and documents.ts; filled by keys.ts, blocks.ts and build*.ts.
+import { type BlockNode, isNull, joinPath } from './node.ts';
+import type { Position, Problem } from './problem.ts';
+
+/** The position of what nobody has written. */
+export const DEFAULTS: Position = { file: 'defaults', line: 0, column: 0 };
+
+/** Where a reading puts what it finds. */
+export class Sink {
+  readonly problems: Problem[] = [];
+  readonly warnings: Problem[] = [];
+  private readonly places = new WeakMap<object, { node: BlockNode; path: string }>();
+
+  problem(at: Position, key: string, message: string): undefined {
+    this.problems.push({ at, key, message });
+    return undefined;
+  }
+
+  warn(at: Position, key: string, message: string): void {
+    this.warnings.push({ at, key, message });
+  }
+
+  /** Remembers where a checked block came from. */
+  place(value: object, node: BlockNode, path: string): void {
+    this.places.set(value, { node, path });
+  }
+
+  /** Position of a key of a checked block, of the block itself where the key is not written. */
+  at(value: object, key?: string): Position {
+    const node = this.places.get(value)?.node;
+    const member = key === undefined ? undefined : node?.fields.get(key);
+    return member?.value.at ?? node?.at ?? DEFAULTS;
+  }
+
+  /** Key path of a checked block or of a key in it. */
+  path(value: object, key?: string): string {
+    const path = this.places.get(value)?.path ?? '';
+    return key === undefined ? path : joinPath(path, key);
+  }
+
+  written(value: object, key: string): boolean {
+    const member = this.places.get(value)?.node.fields.get(key);
+    return member !== undefined && !isNull(member.value);
+  }
+
+  /** A problem with a key of a checked block. */
+  refuse(value: object, key: string, message: string): void {
+    this.problem(this.at(value, key), this.path(value, key), message);
+  }
+
+  doubt(value: object, key: string, message: string): void {
+    this.warn(this.at(value, key), this.path(value, key), message);
+  }
+}
