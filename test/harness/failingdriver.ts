@@ -11,7 +11,10 @@ export function openDatabase(path: string, only?: Database['driver']): Database 
     ...db,
     exec: (sql) => {
       if (sql === 'COMMIT' && existsSync(`${path}.fail`)) {
-        throw new SqliteError(Number(readFileSync(`${path}.fail`, 'utf8')), 'fault on demand');
+        const fault = readFileSync(`${path}.fail`, 'utf8');
+        // "die" ends the writer thread in the middle of its work.
+        if (fault === 'die') process.exit(3);
+        throw new SqliteError(Number(fault), 'fault on demand');
       }
       db.exec(sql);
     },

@@ -103,6 +103,27 @@ test('a message that nobody acknowledges is written and its publisher released',
   expect(t.metrics.value('tidegate_store_elided_total')).toBe(0);
 });
 
+test('a barrier over everything waits for what earlier barriers cover, and takes nothing from the next one', async () => {
+  const t = await started();
+  const outcome = publish(t.journal, 1, 'sent');
+  t.journal.messageQueued('c', queued(2, message('t'), 'sent'));
+  const all = new Hold();
+  t.journal.barrierAll(all);
+  const next = new Hold();
+  t.journal.barrier(next);
+  expect([all.open, next.open]).toEqual([true, true]);
+  expect(await new Promise((resolve) => all.whenDone(resolve))).toBe(0);
+  expect(outcome.code).toBe(0);
+  expect(next.open).toBe(false);
+});
+
+test('close() while the store opens ends the opening', async () => {
+  const { journal } = testJournal(storePath());
+  const loading = journal.load();
+  await journal.close();
+  await expect(loading).rejects.toMatchObject({ code: 'GW-STATE' });
+});
+
 test('sync = interval releases at once', async () => {
   const t = testJournal(storePath(), { sync: 'interval' });
   open.push(t.journal);

@@ -86,6 +86,21 @@ describe('a store that cannot write', () => {
     });
   }
 
+  test('refuses with 0x97 when the writer thread dies, starts another, and loses nothing', async () => {
+    const path = storePath();
+    const { journal, logged } = await start(path, { worker });
+    journal.sessionPut(session('c'));
+    for (const n of [1, 2]) expect(await publish(journal, n)).toBe(0);
+    writeFileSync(`${path}.fail`, 'die');
+    expect(await publish(journal, 3)).toBe(0x97);
+    expect(logged).toContain('STO-FAILED');
+    journal.messageDone('c', 1);
+    rmSync(`${path}.fail`);
+    await until(journal, true);
+    expect(await publish(journal, 4)).toBe(0);
+    expect(await sequences(crashCopy(path))).toEqual([2, 3, 4]);
+  });
+
   test('tries once more at close, and writes what it can', async () => {
     const path = storePath();
     const { journal } = await start(path, { worker });
