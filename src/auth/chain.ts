@@ -45,6 +45,16 @@ export type AuthReload =
   /** Nothing has changed; `error` names file and line. */
   | { readonly ok: false; readonly error: GatewayError };
 
+/** What holds for the clients of one listener; "" = of those that say nothing themselves. */
+export interface RealmView {
+  readonly listener: string;
+  readonly anonymous: boolean;
+  readonly users: readonly string[] | null;
+  readonly sources: readonly string[];
+  readonly aclFile: string | null;
+  readonly rules: boolean;
+}
+
 /** Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work. */
 const HASHES_AT_ONCE = 2;
 const HASHES_WAITING = 1024;
@@ -191,10 +201,32 @@ export class AccessControl {
     };
   }
 
+  /** Who may come in where and what decides on rights, for people: names only. */
+  view(): RealmView[] {
+    const rows = [viewOf('', this.state.base)];
+    for (const [listener, realm] of this.state.listeners) rows.push(viewOf(listener, realm));
+    return rows;
+  }
+
   /** Lets go of the connections of remote sources. */
   close(): void {
     this.tools.http?.server.close();
   }
+}
+
+function viewOf(listener: string, realm: Realm): RealmView {
+  const sources: string[] = [];
+  if (realm.identity !== null) sources.push('certificate');
+  if (realm.token !== null) sources.push('token');
+  if (realm.remote !== null) sources.push('http');
+  return {
+    listener,
+    anonymous: realm.allowAnonymous,
+    users: realm.users === null ? null : [...realm.users.names()],
+    sources,
+    aclFile: realm.acl?.path ?? null,
+    rules: realm.rules !== null,
+  };
 }
 
 function realmOf(state: State, listener: string): Realm {

@@ -64,9 +64,6 @@ export function adminRoutes(options: ConsoleOptions, audit: Audit): Route[] {
       ],
     ),
     get('/api/v4/store', 'the store: size, state, waiting commits', () => data(options.store?.() ?? { enable: false })),
-    get('/api/v4/proxy/upstreams', 'upstream pools of the proxy and the health of their servers', () =>
-      data(options.proxy?.upstreams() ?? []),
-    ),
     get('/api/v4/log', 'the last log lines', (call) => logLines(options, call), 'admin', [
       { name: 'limit', text: `lines, 200 unless told, at most ${MAX_LINES}`, type: 'integer' },
     ]),

@@ -1,7 +1,7 @@
 // From an HTTP request to an Answer and back: target, route, who is calling, query, body, handler, headers. Called by http.ts.
 // Routing is hono's, loaded here and only here; the response is written by this file, so that every byte of its head is ours.
 // Every failure leaves as {code, message, pointer}; nothing of an internal error is shown to the caller.
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
@@ -23,6 +23,22 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 };
+
+/** What stands at / where the pages were left out of the build. */
+const NO_PAGES: Answer = {
+  status: 404,
+  contentType: 'text/plain; charset=utf-8',
+  body: 'The pages of the console are not built: `make build` makes them. The REST API is at /api/v4.\n',
+};
+
+/** Whether an Accept-Encoding names gzip and does not refuse it (RFC 9110 section 12.5.3). */
+function takesGzip(header: string | string[] | undefined): boolean {
+  if (typeof header !== 'string' || header.length > 512) return false;
+  return header.split(',').some((part) => {
+    const [coding, weight] = part.split(';', 2);
+    return coding.trim().toLowerCase() === 'gzip' && !/^\s*q=0(\.0*)?\s*$/i.test(weight ?? '');
+  });
+}
 
 /** A route as the server looks it up: its query names ready, its answer to a wrong method. */
 interface Served {
@@ -211,7 +227,7 @@ export class App {
   private async serveOther(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const target = readTarget(incoming.url ?? '');
     if (target !== null && (incoming.method === 'GET' || incoming.method === 'HEAD')) {
-      const page = this.page(target, incoming.headers['if-none-match']);
+      const page = this.page(target, incoming.headers);
       if (page !== null) {
         this.finish(page, incoming, outgoing);
         return;
@@ -220,15 +236,20 @@ export class App {
     await this.turnAway(fail('path'), incoming, outgoing);
   }
 
-  private page({ decoded }: Target, known: string | undefined): Answer | null {
-    const page = this.options.pages?.page(decoded);
+  private page({ decoded }: Target, asked: IncomingHttpHeaders): Answer | null {
+    const { pages } = this.options;
+    if (pages === null && decoded === '/') return NO_PAGES;
+    const page = pages?.page(decoded);
     if (page === undefined) return null;
-    const headers = {
+    const packed = page.gzip !== undefined && takesGzip(asked['accept-encoding']) ? page.gzip : null;
+    const headers: Record<string, string> = {
       etag: page.etag,
       'cache-control': page.immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
     };
-    const same = known === page.etag;
-    return { status: same ? 304 : 200, contentType: page.contentType, body: page.body, headers };
+    if (page.gzip !== undefined) headers.vary = 'accept-encoding';
+    if (packed !== null) headers['content-encoding'] = 'gzip';
+    const same = asked['if-none-match'] === page.etag;
+    return { status: same ? 304 : 200, contentType: page.contentType, body: packed ?? page.body, headers };
   }
 
   private finish(answer: Answer, incoming: IncomingMessage, outgoing: ServerResponse): void {

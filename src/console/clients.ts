@@ -3,7 +3,7 @@
 import type { ClientView, SubscriptionView } from '../broker/broker.ts';
 import { type Answer, data, done, fail } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';
-import { collect, PAGE_QUERY, readPage } from './page.ts';
+import { collect, collectSorted, PAGE_QUERY, readPage } from './page.ts';
 import { type Call, get, param, type QueryParameter, type Route, write } from './route.ts';
 import { payloadFields } from './text.ts';
 
@@ -16,8 +16,46 @@ const CLIENT_QUERY: readonly QueryParameter[] = [
   { name: 'proto_ver', text: '3, 4 or 5', type: 'integer' },
   { name: 'search', text: 'part of the client id, user name or address, upper or lower case', type: 'string' },
   { name: 'listener', text: 'this listener only', type: 'string' },
+  { name: 'sort', text: 'a number or text of the rows, - before it for the highest first', type: 'string' },
   ...PAGE_QUERY,
 ];
+
+/** What rows can be ordered by. */
+const ORDERS: ReadonlyMap<string, (client: ClientView) => string | number> = new Map<
+  string,
+  (client: ClientView) => string | number
+>([
+  ['client_id', (c) => c.clientId],
+  ['username', (c) => c.username ?? ''],
+  ['remote', (c) => c.remote],
+  ['listener', (c) => c.listener],
+  ['conn_state', (c) => (c.connected ? 0 : 1)],
+  ['proto_ver', (c) => c.version],
+  ['since', (c) => c.since],
+  ['subscriptions', (c) => c.subscriptions],
+  ['inflight', (c) => c.inflight],
+  ['queued', (c) => c.queued],
+  ['unsent_bytes', (c) => c.unsentBytes],
+  ['recv_msg', (c) => c.messagesIn],
+  ['send_msg', (c) => c.messagesOut],
+  ['dropped', (c) => c.dropped],
+]);
+type Order = (a: ClientView, b: ClientView) => number;
+
+/** The order that `sort` asks for, null without it; equal rows are in the order of their ids. */
+function readOrder(sort: string | undefined): Order | null | Answer {
+  if (sort === undefined) return null;
+  const down = sort.startsWith('-');
+  const by = ORDERS.get(down ? sort.slice(1) : sort);
+  if (by === undefined) return fail('query', `sort has to be one of ${[...ORDERS.keys()].join(', ')}`);
+  const sign = down ? -1 : 1;
+  return (a, b) => {
+    const x = by(a);
+    const y = by(b);
+    if (x !== y) return x < y ? -sign : sign;
+    return a.clientId < b.clientId ? -1 : 1;
+  };
+}
 
 function protocolName(version: number): string {
   return version === 3 ? 'MQIsdp' : 'MQTT';
@@ -108,7 +146,11 @@ async function listClients(options: ConsoleOptions, call: Call, more: Test | nul
   const one = clientId === undefined ? undefined : options.broker.client(clientId);
   const from = clientId === undefined ? options.broker.clients() : one === undefined ? [] : [one];
   const keep: Test = more === null ? test : (client) => more(client) && test(client);
-  const { rows, meta } = await collect(from, keep, (client) => clientRow(client, admin), page);
+  const order = readOrder(call.query.get('sort'));
+  if (order !== null && typeof order !== 'function') return order;
+  const row = (client: ClientView): Json => clientRow(client, admin);
+  const { rows, meta } =
+    order === null ? await collect(from, keep, row, page) : await collectSorted(from, keep, order, row, page);
   return data(rows, { meta });
 }
 

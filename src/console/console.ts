@@ -143,6 +143,25 @@ export interface ConfigControl {
   reload(): Promise<ChangeResult>;
   /** Sets single keys ("mqtt.max_packet_size") until the next restart; all or nothing. */
   set(values: ReadonlyMap<string, string | number | boolean>): Promise<ChangeResult>;
+  /** What set() would say to these values, without setting them; absent where it cannot be told. */
+  check?(values: ReadonlyMap<string, string | number | boolean>): ChangeResult;
+  /** Every key there is; absent where the schema is not at hand. */
+  keys?(): readonly ConfigKey[];
+}
+
+/** One key of the configuration, for people who look at it or change it. */
+export interface ConfigKey {
+  /** "mqtt.max_packet_size"; `*` stands for a name that the user chose, `[]` for an entry of a list. */
+  readonly key: string;
+  /** What may be written. */
+  readonly type: string;
+  readonly text: string;
+  /** As ConfigControl.view() shows it; absent where it has to be given. */
+  readonly default?: Json;
+  readonly unit: string | null;
+  /** A change takes a restart. */
+  readonly restart: boolean;
+  readonly secret: boolean;
 }
 
 export interface LogLine {
@@ -175,6 +194,22 @@ export type Explain = (query: ExplainQuery) => { readonly allowed: boolean; read
 /** Where each upstream pool of the proxy stands. */
 export interface ProxyControl {
   upstreams(): JsonObject[];
+  /** Takes a server out of its pool (connections it has go on) or puts it back; absent where that is not possible. */
+  drain?(upstream: string, server: string, on: boolean): ChangeResult;
+}
+
+/** Who may come in through one listener, and what decides on rights there. No passwords, no hashes. */
+export interface SecurityView {
+  /** "" = for listeners that say nothing themselves. */
+  readonly listener: string;
+  readonly anonymous: boolean;
+  /** null: users are not known here (none configured, or asked elsewhere). */
+  readonly users: readonly string[] | null;
+  /** Other sources of users: "token", "http", "certificate". */
+  readonly sources: readonly string[];
+  readonly aclFile: string | null;
+  /** Whether acl.rules are looked at. */
+  readonly rules: boolean;
 }
 
 /** One file of the console pages, held in memory. */
@@ -185,6 +220,8 @@ export interface Page {
   readonly etag: string;
   /** Whether its name changes with its content, so that browsers may keep it. */
   readonly immutable: boolean;
+  /** The same packed by gzip, for whoever takes it; absent where it would not be smaller. */
+  readonly gzip?: Uint8Array;
 }
 /** The console pages by exact path ("/", "/assets/app.js"): nothing is looked up on the disk. */
 export interface PageSource {
@@ -201,6 +238,8 @@ export interface ConsoleOptions {
   readonly bridges: BridgeControl;
   readonly config: ConfigControl;
   readonly explain: Explain;
+  /** Who may come in where; absent where that is not known. */
+  readonly security?: () => readonly SecurityView[];
   /** null: this gateway has no proxy, keeps no log lines, persists nothing, has no pages. */
   readonly proxy: ProxyControl | null;
   readonly logTail: LogTail | null;

@@ -29,12 +29,14 @@ const KINDS = [
   'subscribed',
   'unsubscribed',
   'dropped',
+  'bridge',
+  'bridges',
   'stats',
   'log',
 ] as const;
 type Kind = (typeof KINDS)[number];
 /** What a reader gets that names no kinds. */
-const DEFAULT_KINDS: ReadonlySet<Kind> = new Set(['connected', 'disconnected', 'refused', 'dropped']);
+const DEFAULT_KINDS: ReadonlySet<Kind> = new Set(['connected', 'disconnected', 'refused', 'dropped', 'bridge']);
 
 interface Reader {
   readonly response: ServerResponse;
@@ -87,6 +89,8 @@ export class EventFeed {
   private readonly timers: Timer[] = [];
   private readonly dropped: Cell;
   private readonly slowLog: ConsoleOptions['log'];
+  /** States of bridges at the last look, null before the first. */
+  private states: Map<string, string> | null = null;
   private lastId = 0;
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
@@ -170,7 +174,7 @@ export class EventFeed {
     const time = this.options.clock.now();
     // JSON holds no raw line end, so one data line is enough.
     const text = `id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify({ event: kind, time, ...fields })}\n\n`;
-    if (kind !== 'stats' && kind !== 'log') {
+    if (kind !== 'stats' && kind !== 'log' && kind !== 'bridges') {
       this.past.push({ id, kind, text });
       if (this.past.length > REPLAYED) this.past.shift();
     }
@@ -194,9 +198,46 @@ export class EventFeed {
   }
 
   private tellStats(): void {
-    let wanted = false;
-    for (const { kinds } of this.readers) wanted ||= kinds.has('stats');
-    if (wanted) this.tell('stats', this.stats());
+    if (this.readers.size === 0) return;
+    if (this.wanted('stats')) this.tell('stats', this.stats());
+    this.tellBridges();
+  }
+
+  private wanted(kind: Kind): boolean {
+    for (const { kinds } of this.readers) if (kinds.has(kind)) return true;
+    return false;
+  }
+
+  /** Bridges whose state is another one than at the last look, and all of them for whoever wants that. */
+  private tellBridges(): void {
+    const views = [...this.options.bridges.list()];
+    const states = new Map<string, string>();
+    for (const view of views) {
+      const { kind, direction, name, state } = view;
+      const key = `${kind}/${direction ?? ''}/${name}`;
+      states.set(key, state);
+      const before = this.states?.get(key);
+      if (this.states !== null && before !== state) {
+        this.tell('bridge', { kind, type: direction, name, state, before: before ?? null, last_error: view.lastError });
+      }
+    }
+    for (const key of this.states?.keys() ?? []) {
+      const [kind, direction, name] = key.split('/', 3);
+      if (!states.has(key)) this.tell('bridge', { kind, type: direction || null, name, state: 'removed' });
+    }
+    this.states = states;
+    if (!this.wanted('bridges')) return;
+    this.tell('bridges', {
+      bridges: views.map((view) => ({
+        kind: view.kind,
+        ...view.status,
+        type: view.direction,
+        name: view.name,
+        enable: view.enabled,
+        state: view.state,
+        last_error: view.lastError,
+      })),
+    });
   }
 
   /** The counters that a live view shows. */
@@ -211,9 +252,18 @@ export class EventFeed {
       received: total(metrics, 'publish_received_total'),
       sent: total(metrics, 'publish_sent_total'),
       dropped: total(metrics, 'publish_dropped_total'),
+      received_bytes: total(metrics, 'publish_received_bytes_total'),
+      sent_bytes: total(metrics, 'publish_sent_bytes_total'),
+      queued: total(metrics, 'queued_messages'),
+      queued_bytes: total(metrics, 'queued_bytes'),
+      connects: total(metrics, 'connections_total'),
+      refused: total(metrics, 'connections_refused_total'),
+      denied: total(metrics, 'denied_total'),
       memory: residentBytes(),
       cpu: this.process.cpuPercent() / 100,
+      lag_p50: this.process.lagSeconds(50),
       lag_p99: this.process.lagSeconds(99),
+      store: this.options.store?.() ?? null,
     };
   }
 }

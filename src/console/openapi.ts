@@ -27,7 +27,7 @@ function pathParameters(path: string): string[] {
 }
 
 function successType(route: Route): string {
-  if (route.path.endsWith('/events')) return 'text/event-stream';
+  if (route.path.endsWith('/events') || route.path === '/api/v4/mqtt/messages') return 'text/event-stream';
   return route.path === '/metrics' || route.path.endsWith('/prometheus') ? 'text/plain' : 'application/json';
 }
 

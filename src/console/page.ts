@@ -72,3 +72,22 @@ export async function collect<T, Row>(
   });
   return { rows, meta: { page, limit, count: found, hasnext: found > first + rows.length } };
 }
+
+/** The same in an order of its own. O(n log n), memory of all things that pass `keep`. */
+export async function collectSorted<T, Row>(
+  things: Iterable<T>,
+  keep: (thing: T) => boolean,
+  order: (a: T, b: T) => number,
+  row: (thing: T) => Row,
+  { page, limit }: PageRequest,
+): Promise<PageOf<Row>> {
+  const kept: T[] = [];
+  await walk(things, (thing) => {
+    if (keep(thing)) kept.push(thing);
+    return true;
+  });
+  kept.sort(order);
+  const first = (page - 1) * limit;
+  const rows = kept.slice(first, first + limit).map(row);
+  return { rows, meta: { page, limit, count: kept.length, hasnext: kept.length > first + rows.length } };
+}

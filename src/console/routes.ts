@@ -8,14 +8,18 @@ import { clientRoutes } from './clients.ts';
 import { configurationRoutes } from './configuration.ts';
 import type { ConsoleOptions } from './console.ts';
 import { type EventFeed, eventRoutes } from './events.ts';
+import { messageRoutes } from './messages.ts';
 import { mqttBridgeRoutes } from './mqttbridge.ts';
 import { nngRoutes } from './nngapi.ts';
 import { describe } from './openapi.ts';
 import type { ProcessMetrics } from './process.ts';
+import { proxyRoutes } from './proxyapi.ts';
 import { publishRoutes } from './publish.ts';
 import { retainedRoutes } from './retained.ts';
 import { get, type Route } from './route.ts';
+import { securityRoutes } from './security.ts';
 import { sessionRoutes } from './session.ts';
+import { settingRoutes } from './settings.ts';
 
 /** What the routes work on, each made once by http.ts. */
 export interface RouteParts {
@@ -32,11 +36,15 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...apiRoutes(options, process, () => routes),
     ...clientRoutes(options),
     ...publishRoutes(options),
+    ...messageRoutes(options),
     ...configurationRoutes(options),
     ...mqttBridgeRoutes(options),
     ...nngRoutes(options),
     ...retainedRoutes(options),
     ...eventRoutes(feed),
+    ...securityRoutes(options),
+    ...proxyRoutes(options),
+    ...settingRoutes(options),
     ...sessionRoutes(options, access),
     get('/openapi.json', 'this description', () => json(describe(routes, options.version))),
   ];
