@@ -256,6 +256,8 @@ export class Gateway implements Service {
   ): Promise<string> {
     const { broker, control, access } = this.runs();
     const { HttpServer } = await import('./console/http.ts');
+    const { loadPages } = await import('./console/pages.ts');
+    const { configKeys } = await import('./configkeys.ts');
     const { clock } = this.parts;
     const server = new HttpServer(
       {
@@ -266,7 +268,8 @@ export class Gateway implements Service {
         metrics: this.metrics,
         broker,
         bridges: control,
-        config: this.configControl(),
+        config: { ...this.configControl(), keys: configKeys },
+        security: () => access.view(),
         explain: (query) => {
           const identity = {
             clientId: query.clientId,
@@ -281,7 +284,7 @@ export class Gateway implements Service {
         proxy: null,
         logTail: this.logLines(),
         store: null,
-        pages: null,
+        pages: await loadPages(),
         ready: () => this.state === 'ready',
         settings: () => httpSettings(this.loaded.config.httpServer ?? first),
       },
@@ -314,6 +317,10 @@ export class Gateway implements Service {
         const set = [...this.set, ...[...values].map(([name, value]) => `${name}=${value}`)];
         return this.inLine(() => this.reloadNow(set));
       },
+      check: (values) => {
+        const next = this.loadNext([...this.set, ...[...values].map(([name, value]) => `${name}=${value}`)]);
+        return typeof next === 'string' ? invalid(next) : { ok: true };
+      },
     };
   }
 
@@ -326,19 +333,25 @@ export class Gateway implements Service {
     return next;
   }
 
+  /** The configuration as it would be now, or what is wrong with it. */
+  private loadNext(set: readonly string[]): Loaded | string {
+    try {
+      const next = this.parts.load(set);
+      this.refuseMissing(next.config);
+      return next;
+    } catch (error) {
+      return error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error);
+    }
+  }
+
   private async reloadNow(set: string[]): Promise<ChangeResult> {
-    const failed = (error: string, pointer = ''): ChangeResult => {
+    const failed = (error: string): ChangeResult => {
       this.log('error', 'GW-RELOAD-FAILED', { error });
-      return { ok: false, why: 'invalid', problems: [{ pointer, message: error }] };
+      return invalid(error);
     };
     if (this.state !== 'ready') return failed('the gateway is not running');
-    let next: Loaded;
-    try {
-      next = this.parts.load(set);
-      this.refuseMissing(next.config);
-    } catch (error) {
-      return failed(error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error));
-    }
+    const next = this.loadNext(set);
+    if (typeof next === 'string') return failed(next);
     // Users and rights first: everything else may be applied piece by piece, these are one unit and may refuse.
     const access = await this.runs().access.reload(authOptions(next.config));
     if (!access.ok) return failed(access.error.message);
@@ -377,6 +390,10 @@ export class Gateway implements Service {
     await bridges.apply(bridgeOptions(config));
     control.take(next.tree, next.masked, config.bridges.nng.compat);
   }
+}
+
+function invalid(error: string): ChangeResult {
+  return { ok: false, why: 'invalid', problems: [{ pointer: '', message: error }] };
 }
 
 export function createGateway(loaded: Loaded, parts: GatewayParts): Gateway {
