@@ -18,16 +18,25 @@ import { missingFeatures } from './config/features.ts';
 import { ConfigError, formatProblem } from './config/problem.ts';
 import { type Change, diffConfig } from './config/reload.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
-import { NngControl } from './control.ts';
+import { BridgesControl } from './control.ts';
 import { Listeners } from './listeners.ts';
-import { authOptions, bridgeOptions, httpSettings, metricsSettings, sessionLimits } from './settings.ts';
+import { MqttBridges } from './mqttbridges.ts';
+import type { Proxies } from './proxy/proxies.ts';
+import {
+  authOptions,
+  bridgeOptions,
+  httpSettings,
+  metricsSettings,
+  proxiesOptions,
+  sessionLimits,
+} from './settings.ts';
 import { nativeDriver } from './sp/native.ts';
 import type { SpDriver } from './sp/sp.ts';
 import { memoryJournal } from './store/memory.ts';
 import type { Journal } from './store/store.ts';
 import { MemoryNetwork } from './transport/memory.ts';
 import type { Bound } from './transport/transport.ts';
-import { spTransports } from './transports.ts';
+import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
 
 export interface GatewayParts {
   readonly log: Log;
@@ -51,7 +60,7 @@ interface Running {
   readonly access: AccessControl;
   readonly broker: NativeBroker;
   readonly bridges: Supervisor;
-  readonly control: NngControl;
+  readonly control: BridgesControl;
   readonly listeners: Listeners;
 }
 
@@ -70,6 +79,8 @@ export class Gateway implements Service {
   /** Started, in order; stopped in reverse. */
   private readonly started: Part[] = [];
   private running: Running | null = null;
+  /** Loaded when the first proxy is configured. */
+  private proxies: Proxies | null = null;
   /** Keys set by REST: on top of the file until the next start. */
   private set: string[] = [];
   private reloading: Promise<unknown> = Promise.resolve();
@@ -110,18 +121,20 @@ export class Gateway implements Service {
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
     const bridges = await this.startBridges(config, broker);
-    const control = new NngControl(bridges);
+    const control = new BridgesControl(bridges);
     control.take(this.loaded.tree, this.loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, broker, bridges, control, listeners };
     const web = await this.startHttp(config);
     this.started.push({ name: 'listeners', stop: () => listeners.stop() });
     await listeners.start(config.listeners, config.mqtt.maxPacketSize);
+    await this.applyProxies(config);
     this.state = 'ready';
     const mqtt = listeners.bound.map(({ kind, address }) => `${kind}://${address}`);
     const nng = bridges.list().flatMap((b) => b.endpoints.flatMap((e) => e.bound ?? []));
     // Shown at every level but error: scripts and people wait for it.
-    log('warn', 'GW-READY', { mqtt, nng, ...web, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
+    const proxy = this.proxies?.bound.map(({ kind, address }) => `${kind}://${address}`);
+    log('warn', 'GW-READY', { mqtt, nng, proxy, ...web, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -200,8 +213,9 @@ export class Gateway implements Service {
     const { log, metrics, turn } = this;
     const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
       name === 'native' ? this.native : this.foreignDriver();
+    const mqtt = this.mqttBridges(config, broker);
     const bridges = new Supervisor(
-      { broker, driver, clock: this.parts.clock, turn, log, metrics },
+      { broker, driver, clock: this.parts.clock, turn, log, metrics, mqtt },
       bridgeOptions(config),
     );
     this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
@@ -209,8 +223,68 @@ export class Gateway implements Service {
     return bridges;
   }
 
+  private mqttBridges(config: Config, broker: NativeBroker): MqttBridges {
+    const { log, metrics, turn, pool } = this;
+    const { clock } = this.parts;
+    const { journal, spools } = broker;
+    const maxPacketSize = (): number => this.loaded.config.mqtt.maxPacketSize;
+    const maxQueueBytes = (): number => sessionLimits(this.loaded.config).memoryBudget / 4;
+    const names = config.bridges.mqtt.map((bridge) => bridge.name);
+    return new MqttBridges(
+      {
+        ...remoteDialing(clock),
+        broker,
+        journal,
+        spools,
+        maxPacketSize,
+        maxQueueBytes,
+        clock,
+        turn,
+        pool,
+        log,
+        metrics,
+      },
+      names,
+    );
+  }
+
+  /** Starts the proxies when there are some for the first time, else applies what differs. */
+  private async applyProxies(config: Config): Promise<void> {
+    const options = proxiesOptions(config);
+    if (this.proxies !== null) {
+      await this.proxies.apply(options);
+      return;
+    }
+    if (!options.proxies.some((proxy) => proxy.enable)) return;
+    const { Proxies } = await import('./proxy/proxies.ts');
+    const { log, metrics } = this;
+    const { broker, access } = this.runs();
+    // A proxy that cannot listen is an error of the start; at a reload it is logged, the rest goes on.
+    const atStart = this.state === 'starting';
+    const proxies = new Proxies(
+      {
+        clock: this.parts.clock,
+        log,
+        metrics,
+        transports: proxyTransports(),
+        local: (connection, proxy, connectTimeoutMs) => {
+          const name = `proxy.${proxy}`;
+          broker.accept(connection, { name, connectTimeoutMs, access: () => access.access(name) });
+        },
+        env: process.env,
+      },
+      atStart ? options : { proxies: [], upstreams: [] },
+    );
+    this.started.push({ name: 'proxies', stop: (deadlineMs) => proxies.stop(deadlineMs) });
+    await proxies.start();
+    this.proxies = proxies;
+    if (!atStart) await proxies.apply(options);
+  }
+
+  /** The C library's driver, loaded when a bridge first asks for it; a failure is that bridge's state. */
   private async foreignDriver(): Promise<SpDriver> {
-    throw new GatewayError('SP-DRIVER', 'nanomsg');
+    const { nanomsgDriver } = await import('./sp/nanomsg.ts');
+    return nanomsgDriver({ clock: this.parts.clock, turn: this.turn });
   }
 
   private *bridgeValues(): Iterable<[string, string]> {
@@ -281,7 +355,7 @@ export class Gateway implements Service {
           };
           return access.access(query.listener).authorizer.explain(identity, query.action, query.topic);
         },
-        proxy: null,
+        proxy: { upstreams: () => this.proxyViews() },
         logTail: this.logLines(),
         store: null,
         pages: await loadPages(),
@@ -293,6 +367,10 @@ export class Gateway implements Service {
     await server.start();
     this.started.push({ name: 'http_server', stop: (deadlineMs) => server.stop(deadlineMs) });
     return server.address;
+  }
+
+  private proxyViews(): JsonObject[] {
+    return JSON.parse(JSON.stringify(this.proxies?.upstreams() ?? [])) as JsonObject[];
   }
 
   private logLines(): import('./console/console.ts').LogTail | null {
@@ -388,6 +466,7 @@ export class Gateway implements Service {
     if (touched.length > 0) await listeners.apply(config.listeners, new Set(touched), config.mqtt.maxPacketSize);
     await listeners.reloadCertificates();
     await bridges.apply(bridgeOptions(config));
+    await this.applyProxies(config);
     control.take(next.tree, next.masked, config.bridges.nng.compat);
   }
 }

@@ -2,9 +2,10 @@
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
-import type { BridgeOptions } from './bridge/bridge.ts';
-import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig } from './config/config.ts';
+import type { BridgeOptions, MqttBridgeOptions } from './bridge/bridge.ts';
+import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig, MqttBridgeConfig } from './config/config.ts';
 import type { HttpSettings, MetricsSettings, WebUser } from './console/console.ts';
+import type { ProxiesOptions } from './proxy/proxies.ts';
 import type { SessionLimits } from './session/session.ts';
 
 /** Bytes of a CONNECT: client id, will, user and password of 64 KB each would be more than any client needs (casebook of slow attacks). */
@@ -78,10 +79,18 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
   };
 }
 
-/** NNG bridges in file order, publishers first. */
+/** NNG bridges in file order, publishers first, then those to remote brokers. */
 export function bridgeOptions(config: Config): BridgeOptions[] {
-  const { pub, sub } = config.bridges.nng;
-  return [...pub, ...sub];
+  const { nng, mqtt } = config.bridges;
+  return [...nng.pub, ...nng.sub, ...mqtt.map(mqttBridgeOptions)];
+}
+
+export function mqttBridgeOptions(bridge: MqttBridgeConfig): MqttBridgeOptions {
+  return { type: 'mqtt', ...bridge };
+}
+
+export function proxiesOptions(config: Config): ProxiesOptions {
+  return { proxies: config.proxy, upstreams: config.upstreams };
 }
 
 function webUsers(http: HttpServerConfig | null): WebUser[] {

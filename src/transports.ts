@@ -1,9 +1,17 @@
 // The transports as sp/ and the listeners ask for them: one case for each kind, TLS and WebSocket loaded when first needed.
 // Called by gateway.ts and index.ts; the only place outside transport/ that names its files.
+import { lookup } from 'node:dns/promises';
+import type { Clock } from './base/clock.ts';
+import type { MqttParts } from './bridge/mqttoptions.ts';
 import type { ListenerConfig } from './config/config.ts';
+import type { ListenAt, ProxyListener, ProxyTransports } from './proxy/proxy.ts';
 import type { ListenTarget, Transports } from './sp/transports.ts';
+import { parseHostPort } from './transport/address.ts';
+import { Backoff } from './transport/backoff.ts';
 import { dial } from './transport/dial.ts';
 import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
+import { encodeProxyHeader } from './transport/proxyline.ts';
+import { withPushback } from './transport/pushback.ts';
 import { listenTcp } from './transport/tcp.ts';
 import type { Bound, Connection, DialTarget, Listener, ListenerOptions } from './transport/transport.ts';
 import { listenUnix } from './transport/unix.ts';
@@ -94,6 +102,40 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
         return listenWs(tls === null ? shared : { ...shared, tls });
       });
   }
+}
+
+/** What the proxy listens and dials with. */
+export function proxyTransports(): ProxyTransports {
+  return {
+    listen: proxyListener,
+    dial: (target, options) => dial(target, options),
+    resolve: async (host) => {
+      const found = await lookup(host, { all: true, verbatim: true });
+      return [...new Set(found.map((entry) => entry.address))];
+    },
+    pushBack: withPushback,
+    proxyHeader: (version, client) =>
+      client === null
+        ? encodeProxyHeader(version, null, null)
+        : encodeProxyHeader(version, parseHostPort(client.remote), parseHostPort(client.local)),
+  };
+}
+
+function proxyListener(at: ListenAt, options: ListenerOptions): ProxyListener {
+  const { host, port, tls } = at;
+  if (tls === null) return listenTcp({ ...options, host, port });
+  return new LazyListener(async () => {
+    const { listenTls } = await import('./transport/tls.ts');
+    return listenTls({ ...options, host, port, tls });
+  });
+}
+
+/** How bridges to remote brokers connect, and how long they wait between attempts. */
+export function remoteDialing(clock: Clock): Pick<MqttParts, 'dial' | 'retry'> {
+  return {
+    dial: (target, timeoutMs, signal) => dial(target, { timeoutMs, signal }),
+    retry: (maxMs) => new Backoff({ clock, random: Math.random, maxMs }),
+  };
 }
 
 function octal(mode: string | null): number | null {

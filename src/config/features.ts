@@ -35,12 +35,6 @@ const ROWS: readonly Row[] = [
     text: 'engine = aedes is not available in this version',
     used: ({ broker }) => (broker.engine === 'aedes' ? [broker.source] : []),
   },
-  {
-    key: 'bridges.nng driver',
-    text: 'driver = nanomsg is not available in this version',
-    used: ({ bridges: { nng } }) =>
-      [...nng.pub, ...nng.sub].filter((b) => b.enable && b.driver === 'nanomsg').map((b) => b.source),
-  },
 ];
 
 /** What the configuration asks for in vain, in the order of the table. */

@@ -1,0 +1,205 @@
+// One configured proxy: its listener, its rules, its limits, and the clients that are in.
+// Made by proxies.ts. A reload changes the rules for clients that come from then on; the listener is opened anew only when its address or
+// its TLS files are others. Counts survive both.
+import type { Timer } from '../base/clock.ts';
+import type { Cell } from '../base/metrics.ts';
+import type { Bound, Connection } from '../transport/transport.ts';
+import { type AccessLog, type Entry, jsonLine, textLine } from './accesslog.ts';
+import { ConnectionCount, Rate } from './limits.ts';
+import { PROXY_METRICS as M } from './metrics.ts';
+import type { Pool } from './pool.ts';
+import type { ProxyListener, ProxyOptions, ProxyParts } from './proxy.ts';
+import { Relay } from './relay.ts';
+import { makeRules, type Rules } from './rules.ts';
+
+/** How often sessions are looked at: idle times are exact to this. */
+const SWEEP_MS = 500;
+
+export interface EntranceContext {
+  readonly parts: ProxyParts;
+  pool(name: string): Pool | undefined;
+  accessLog(file: string): AccessLog | undefined;
+}
+
+interface Cells {
+  readonly accepted: Cell;
+  readonly active: Cell;
+  readonly rewritten: Cell;
+  readonly bytesIn: Cell;
+  readonly bytesOut: Cell;
+}
+
+export class Entrance {
+  readonly parts: ProxyParts;
+  readonly connects = new Rate();
+  readonly byClientId = new ConnectionCount();
+  readonly cells: Cells;
+  private readonly byAddress = new ConnectionCount();
+  private readonly name: string;
+  private readonly context: EntranceContext;
+  private rules: Rules;
+  private listener: ProxyListener | null = null;
+  private bound: Bound[] = [];
+  private readonly relays = new Set<Relay>();
+  private sweeper: Timer | null = null;
+  private onEmpty: (() => void) | null = null;
+
+  constructor(options: ProxyOptions, context: EntranceContext) {
+    this.name = options.name;
+    this.context = context;
+    this.parts = context.parts;
+    this.rules = makeRules(options, context.parts.env);
+    const labels = { proxy: options.name };
+    const { metrics } = context.parts;
+    this.cells = {
+      accepted: metrics.cell(M.accepted, labels),
+      active: metrics.cell(M.active, labels),
+      rewritten: metrics.cell(M.rewritten, labels),
+      bytesIn: metrics.cell(M.bytes, { ...labels, direction: 'in' }),
+      bytesOut: metrics.cell(M.bytes, { ...labels, direction: 'out' }),
+    };
+  }
+
+  get addresses(): readonly Bound[] {
+    return this.bound;
+  }
+
+  /** Throws TRANSPORT-BIND or TRANSPORT-TLS. */
+  async start(): Promise<void> {
+    this.sweeper = this.parts.clock.every(SWEEP_MS, () => this.sweep());
+    await this.open();
+  }
+
+  /** New rules for clients that come from now on. Throws when a new address cannot be bound; the old one is closed then. */
+  async update(options: ProxyOptions): Promise<void> {
+    const before = this.rules.options;
+    this.rules = makeRules(options, this.parts.env);
+    if (this.listener === null || doorDiffers(before, options)) {
+      await this.listener?.stop();
+      await this.open();
+    } else await this.listener.reloadCertificates?.();
+  }
+
+  /** Accepts nobody more, ends the sessions and waits for that, `deadlineMs` at most. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.sweeper?.cancel();
+    await this.listener?.stop();
+    this.listener = null;
+    const relays = [...this.relays];
+    for (const relay of relays) relay.stop();
+    await this.emptied(deadlineMs);
+    for (const relay of relays) relay.destroy();
+    this.parts.metrics.drop({ proxy: this.name });
+  }
+
+  pool(name: string): Pool | undefined {
+    return this.context.pool(name);
+  }
+
+  connackSeen(reasonCode: number): void {
+    this.parts.metrics.cell(M.connack, { proxy: this.name, code: String(reasonCode) }).value++;
+  }
+
+  /** A relay has come to its end. */
+  over(relay: Relay, rules: Rules, entry: Entry): void {
+    this.relays.delete(relay);
+    this.cells.active.value--;
+    this.byAddress.leave(relay.remoteAddress);
+    this.record(rules, entry);
+    if (this.relays.size === 0) this.onEmpty?.();
+  }
+
+  private async open(): Promise<void> {
+    const { options } = this.rules;
+    this.listener = this.parts.transports.listen(options, {
+      accept: (connection) => this.accept(connection),
+      reject: (reason, remote) => this.rejected(reason, remote),
+      maxConnections: options.maxConnections,
+      handshakeTimeoutMs: options.prereadTimeoutMs,
+      proxyProtocol: options.proxyProtocol,
+    });
+    this.bound = await this.listener.start();
+    for (const { kind, address } of this.bound) this.parts.log('info', 'PXY-UP', { proxy: this.name, kind, address });
+  }
+
+  private accept(connection: Connection): void {
+    const { rules } = this;
+    this.cells.accepted.value++;
+    if (!this.byAddress.enter(connection.remoteAddress, rules.options.limitConn.perIp)) {
+      connection.destroy();
+      this.refusedAtDoor(connection.remote, 503, 'too many connections of this address');
+      return;
+    }
+    const relay = new Relay(this, rules, connection);
+    this.relays.add(relay);
+    this.cells.active.value++;
+    relay.start();
+  }
+
+  /** Failed in a handshake: TLS, PROXY protocol, or the listener is full. */
+  private rejected(reason: string, remote: string): void {
+    this.cells.accepted.value++;
+    this.refusedAtDoor(remote, reason === 'full' ? 503 : reason === 'silent' || reason === 'gone' ? 200 : 400, reason);
+  }
+
+  private refusedAtDoor(remote: string, status: Entry['status'], reason: string): void {
+    const colon = remote.lastIndexOf(':');
+    this.record(this.rules, {
+      timeMs: this.parts.clock.now(),
+      remoteAddress: remote.slice(0, Math.max(0, colon)).replace(/^\[|\]$/g, ''),
+      remotePort: remote.slice(colon + 1),
+      listener: this.name,
+      version: 0,
+      clientId: null,
+      username: null,
+      rewrittenClientId: null,
+      upstreams: [],
+      bytesReceived: 0,
+      bytesSent: 0,
+      sessionMs: 0,
+      status,
+      reason,
+    });
+  }
+
+  private record(rules: Rules, entry: Entry): void {
+    const { metrics, log } = this.parts;
+    const { status, reason } = entry;
+    if (status === 200) metrics.cell(M.closed, { proxy: this.name, reason: word(reason) }).value++;
+    else {
+      metrics.cell(M.refused, { proxy: this.name, reason: String(status) }).value++;
+      log('debug', 'PXY-REFUSED', { proxy: this.name, remote: entry.remoteAddress, status, reason });
+    }
+    const { accessLog } = rules.options;
+    if (accessLog === null) return;
+    this.context.accessLog(accessLog.file)?.write(accessLog.format === 'json' ? jsonLine(entry) : textLine(entry));
+  }
+
+  private sweep(): void {
+    const nowMs = this.parts.clock.mono();
+    for (const relay of this.relays) relay.sweep(nowMs);
+  }
+
+  private emptied(deadlineMs: number): Promise<void> {
+    if (this.relays.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.parts.clock.after(deadlineMs, resolve);
+      this.onEmpty = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+/** A reason as a label. */
+function word(reason: string): string {
+  return reason.replaceAll(' ', '-');
+}
+
+/** Whether the listener has to be opened anew. */
+function doorDiffers(before: ProxyOptions, after: ProxyOptions): boolean {
+  const door = (o: ProxyOptions): string =>
+    JSON.stringify([o.host, o.port, o.tls, o.maxConnections, o.prereadTimeoutMs, o.proxyProtocol]);
+  return door(before) !== door(after);
+}

@@ -1,0 +1,29 @@
+// The metrics of the proxy, each once: name, text, type, unit. Cells are made by proxies.ts, entrance.ts and pool.ts.
+// Labels are names from the configuration and fixed words, never what clients send.
+import type { MetricSpec } from '../base/metrics.ts';
+
+function counter(name: string, text: string, unit: MetricSpec['unit']): MetricSpec {
+  return { name: `tidegate_proxy_${name}_total`, text, type: 'counter', unit };
+}
+function gauge(name: string, text: string, unit: MetricSpec['unit']): MetricSpec {
+  return { name: `tidegate_proxy_${name}`, text, type: 'gauge', unit };
+}
+
+export const PROXY_METRICS = {
+  accepted: counter('connections', 'Connections that clients have opened', 'connections'),
+  active: gauge('active', 'Connections of clients that are open', 'connections'),
+  refused: counter('refused', 'Connections that reached no server, by reason', 'connections'),
+  closed: counter('closed', 'Sessions that have ended, by reason', 'connections'),
+  bytes: counter('bytes', 'Bytes of clients: in, and out to them', 'bytes'),
+  rewritten: counter('rewritten', 'CONNECT packets that were sent on with other fields', 'packets'),
+  connack: counter('connack', 'Answers of servers to CONNECT, by reason code', 'packets'),
+  logLost: counter('access_log_lost', 'Lines of access logs that could not be written', 'items'),
+} as const;
+
+export const UPSTREAM_METRICS = {
+  connections: gauge('upstream_connections', 'Connections to the servers of a pool', 'connections'),
+  usable: gauge('upstream_usable', 'Servers of a pool that take connections now', 'items'),
+  connects: counter('upstream_connects', 'Connections made to servers', 'connections'),
+  failures: counter('upstream_failures', 'Connections to servers that failed', 'connections'),
+  checks: counter('upstream_checks', 'Health checks, by result', 'items'),
+} as const;

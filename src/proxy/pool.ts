@@ -1,0 +1,258 @@
+// A pool of servers (`upstreams.<name>`): its peers, who of them is chosen, how they are dialled, what failures do to them.
+// Made and kept by proxies.ts; relay.ts takes selections from it. A reload changes it in place, so that counts and rests go on.
+// Host names are looked up at the start and every dns_refresh; an answer that fails keeps the addresses there are.
+import type { Timer } from '../base/clock.ts';
+import { errorText } from '../base/errors.ts';
+import type { Cell } from '../base/metrics.ts';
+import type { Connection, DialTarget } from '../transport/transport.ts';
+import { type Balanced, makeGroup, Selection } from './balance.ts';
+import type { Facts } from './facts.ts';
+import { HealthCheck } from './health.ts';
+import { UPSTREAM_METRICS as M } from './metrics.ts';
+import { Peer } from './peer.ts';
+import type { ProxyParts, ServerOptions, UpstreamOptions, UpstreamView } from './proxy.ts';
+import { buildRing } from './ring.ts';
+import { compileTemplate, type Template } from './template.ts';
+
+/** A name without an answer is asked for again after this time, or after dns_refresh when that is shorter. */
+const LOOKUP_RETRY_MS = 5000;
+/** IPv4 in dotted form, or anything with a colon: nothing to look up. */
+const LITERAL = /^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$|:/;
+
+/** A configured server and the peers its name stands for now. */
+interface Place {
+  server: ServerOptions;
+  peers: Peer[];
+}
+
+export class Pool {
+  options: UpstreamOptions;
+  private readonly parts: ProxyParts;
+  private places: Place[] = [];
+  private balanced: Balanced;
+  private hashKey: Template;
+  private readonly health: HealthCheck;
+  private lookupTimer: Timer | null = null;
+  private stopped = false;
+  private readonly connects: Cell;
+  private readonly failures: Cell;
+
+  constructor(options: UpstreamOptions, parts: ProxyParts) {
+    this.options = options;
+    this.parts = parts;
+    this.hashKey = compileTemplate(options.hashKey, parts.env);
+    const labels = { upstream: options.name };
+    this.connects = parts.metrics.cell(M.connects, labels);
+    this.failures = parts.metrics.cell(M.failures, labels);
+    parts.metrics.read(M.connections, () => this.sum((peer) => peer.conns), labels);
+    parts.metrics.read(M.usable, () => this.usableCount(), labels);
+    this.health = new HealthCheck(this, parts);
+    this.places = options.servers.map((server) => ({ server, peers: literalPeers(server) }));
+    this.balanced = this.balance();
+  }
+
+  /** Looks names up and begins checks; resolves when every name has been asked for once. Never rejects. */
+  async start(): Promise<void> {
+    this.health.watch(this.options.health, this.allPeers());
+    await this.lookup();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.lookupTimer?.cancel();
+    this.health.stop();
+    this.parts.metrics.drop({ upstream: this.options.name });
+  }
+
+  /** Takes new options: servers that stay keep their connections, failures and health. */
+  async update(options: UpstreamOptions): Promise<void> {
+    const before = this.places;
+    this.options = options;
+    this.hashKey = compileTemplate(options.hashKey, this.parts.env);
+    this.places = options.servers.map((server) => {
+      const at = before.findIndex((place) => place.server.addr === server.addr);
+      if (at < 0) return { server, peers: literalPeers(server) };
+      const [{ peers }] = before.splice(at, 1);
+      for (const peer of peers) {
+        if (peer.server.weight !== server.weight) {
+          peer.effectiveWeight = server.weight;
+          peer.currentWeight = 0;
+        }
+        peer.server = server;
+      }
+      return { server, peers };
+    });
+    for (const place of before) for (const peer of place.peers) peer.removed = true;
+    this.rebuild();
+    await this.lookup();
+  }
+
+  /** The tries of one client. */
+  select(facts: Facts): Selection {
+    const key = this.options.balance === 'ip_hash' ? facts.remoteAddress : this.hashKey.fill(facts);
+    return new Selection(this.balanced, key);
+  }
+
+  /** Dials a peer that select() has given. Rejects as the transport does; the outcome has to be told by connected() or failed(). */
+  dial(peer: Peer, timeoutMs: number, client: Connection | null, signal?: AbortSignal): Promise<Connection> {
+    const { sendProxyProtocol } = this.options;
+    const preface =
+      sendProxyProtocol === 'off'
+        ? undefined
+        : this.parts.transports.proxyHeader(sendProxyProtocol === 'v1' ? 1 : 2, client);
+    return this.parts.transports.dial(this.target(peer), { timeoutMs, preface, signal });
+  }
+
+  /** The connection is there. */
+  connected(peer: Peer): void {
+    this.connects.value++;
+    peer.served++;
+    peer.lastError = null;
+    if (peer.accessedMs < peer.checkedMs) {
+      if (peer.fails >= peer.server.maxFails && peer.fails > 0) this.recovered(peer);
+      peer.fails = 0;
+    }
+  }
+
+  /** It could not be made; the peer is no longer counted as connected. */
+  failed(peer: Peer, error: unknown): void {
+    const nowMs = this.parts.clock.mono();
+    this.failures.value++;
+    peer.conns--;
+    peer.lastError = errorText(error);
+    if (this.balanced.single) return;
+    const { maxFails, weight } = peer.server;
+    const wasResting = peer.resting(nowMs);
+    peer.fails++;
+    peer.accessedMs = nowMs;
+    peer.checkedMs = nowMs;
+    if (maxFails > 0) peer.effectiveWeight = Math.max(0, peer.effectiveWeight - Math.floor(weight / maxFails));
+    if (!wasResting && peer.resting(nowMs)) {
+      const { name } = this.options;
+      this.parts.log('warn', 'PXY-RESTS', { upstream: name, server: peer.address, error: peer.lastError });
+    }
+  }
+
+  /** A connection that connected() was told of has ended. */
+  release(peer: Peer): void {
+    peer.conns--;
+  }
+
+  /** Called by health checks when a peer changes sides. */
+  healthChanged(peer: Peer, healthy: boolean, error: string | null): void {
+    peer.healthy = healthy;
+    if (healthy) {
+      peer.fails = 0;
+      this.recovered(peer);
+    } else peer.lastError = error;
+    this.parts.log(healthy ? 'info' : 'warn', healthy ? 'PXY-HEALTHY' : 'PXY-UNHEALTHY', {
+      upstream: this.options.name,
+      server: peer.address,
+      error,
+    });
+  }
+
+  /** Takes no new connections to a server, or takes them again; those that exist go on. False when there is no such server. */
+  drain(addr: string, on: boolean): boolean {
+    const peers = this.allPeers().filter((peer) => peer.server.addr === addr || peer.address === addr);
+    for (const peer of peers) peer.draining = on;
+    if (peers.length > 0) this.parts.log('info', 'PXY-DRAIN', { upstream: this.options.name, server: addr, on });
+    return peers.length > 0;
+  }
+
+  view(): UpstreamView {
+    const nowMs = this.parts.clock.mono();
+    const { name, balance, health } = this.options;
+    const servers = this.allPeers().map((peer) => peer.view(nowMs, this.balanced.single));
+    return { name, balance, health: health?.type ?? null, servers };
+  }
+
+  private recovered(peer: Peer): void {
+    if (this.options.slowStartMs > 0) peer.slowSinceMs = this.parts.clock.mono();
+  }
+
+  private target(peer: Peer): DialTarget {
+    const { path, host, port } = peer.server;
+    if (path !== null) return { kind: 'unix', path };
+    const { tls } = this.options;
+    if (tls === null) return { kind: 'tcp', host: peer.host, port };
+    // The name that was configured is asked for and verified, whatever address it stands for now.
+    return { kind: 'tls', host: peer.host, port, tls: { ...tls, serverName: tls.serverName ?? host } };
+  }
+
+  private allPeers(): Peer[] {
+    return this.places.flatMap((place) => place.peers);
+  }
+
+  private sum(of: (peer: Peer) => number): number {
+    return this.allPeers().reduce((total, peer) => total + of(peer), 0);
+  }
+
+  private usableCount(): number {
+    const nowMs = this.parts.clock.mono();
+    return this.sum((peer) => (peer.usable(nowMs, this.balanced.single) ? 1 : 0));
+  }
+
+  private balance(): Balanced {
+    const { balance, slowStartMs } = this.options;
+    const of = (backup: boolean): Peer[] =>
+      this.places.filter((place) => place.server.backup === backup).flatMap((place) => place.peers);
+    const primary = makeGroup(of(false));
+    const backups = of(true);
+    const backup = backups.length === 0 ? null : makeGroup(backups);
+    const servers = this.places.map((place) => place.server).filter((server) => !server.backup);
+    return {
+      balance,
+      slowStartMs: balance === 'round_robin' || balance === 'least_conn' ? slowStartMs : 0,
+      primary,
+      backup,
+      single: primary.peers.length === 1 && backup === null,
+      ring: balance === 'consistent_hash' ? buildRing(servers) : null,
+    };
+  }
+
+  private rebuild(): void {
+    this.balanced = this.balance();
+    this.health.watch(this.options.health, this.allPeers());
+  }
+
+  private async lookup(): Promise<void> {
+    this.lookupTimer?.cancel();
+    const named = this.places.filter(({ server }) => server.path === null && !LITERAL.test(server.host));
+    if (named.length === 0 || this.stopped) return;
+    const outcomes = await Promise.all(named.map((place) => this.lookupOne(place)));
+    if (this.stopped) return;
+    if (outcomes.includes('changed')) this.rebuild();
+    const { dnsRefreshMs } = this.options;
+    const retryMs = dnsRefreshMs === 0 ? LOOKUP_RETRY_MS : Math.min(dnsRefreshMs, LOOKUP_RETRY_MS);
+    const nextMs = outcomes.includes('failed') ? retryMs : dnsRefreshMs;
+    if (nextMs === 0) return;
+    this.lookupTimer?.cancel();
+    this.lookupTimer = this.parts.clock.after(nextMs, () => void this.lookup());
+  }
+
+  /** Never rejects. */
+  private async lookupOne(place: Place): Promise<'same' | 'changed' | 'failed'> {
+    const { server } = place;
+    let addresses: string[];
+    try {
+      addresses = await this.parts.transports.resolve(server.host);
+    } catch (error) {
+      this.parts.log('warn', 'PXY-LOOKUP', { upstream: this.options.name, host: server.host, error: errorText(error) });
+      return 'failed';
+    }
+    const known = new Map(place.peers.map((peer) => [peer.host, peer]));
+    const peers = addresses.map((address) => known.get(address) ?? new Peer(server, address));
+    const same = peers.length === place.peers.length && peers.every((peer) => known.has(peer.host));
+    if (same) return 'same';
+    for (const peer of place.peers) peer.removed = !peers.includes(peer);
+    place.peers = peers;
+    return 'changed';
+  }
+}
+
+/** The peer of a server whose address is written down; none for a name that has to be looked up. */
+function literalPeers(server: ServerOptions): Peer[] {
+  if (server.path !== null) return [new Peer(server, '')];
+  return LITERAL.test(server.host) ? [new Peer(server, server.host)] : [];
+}

@@ -1,0 +1,136 @@
+// All proxies and pools of a gateway: started, changed on reload and stopped together. Built by gateway.ts.
+// A proxy finds its pool by name at every connection, so a reload of one does not touch the other.
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Service } from '../base/service.ts';
+import type { Bound } from '../transport/transport.ts';
+import { AccessLog } from './accesslog.ts';
+import { Entrance } from './entrance.ts';
+import { PROXY_METRICS } from './metrics.ts';
+import { Pool } from './pool.ts';
+import type { ProxyOptions, ProxyParts, UpstreamOptions, UpstreamView } from './proxy.ts';
+
+export interface ProxiesOptions {
+  readonly proxies: readonly ProxyOptions[];
+  readonly upstreams: readonly UpstreamOptions[];
+}
+
+const NO_ROTATION = { size: 0, count: 1 };
+
+export class Proxies implements Service {
+  private readonly parts: ProxyParts;
+  private options: ProxiesOptions;
+  private readonly pools = new Map<string, Pool>();
+  private readonly entrances = new Map<string, Entrance>();
+  private readonly logs = new Map<string, AccessLog>();
+
+  constructor(parts: ProxyParts, options: ProxiesOptions) {
+    this.parts = parts;
+    this.options = options;
+  }
+
+  /** Addresses that are bound. */
+  get bound(): Bound[] {
+    return [...this.entrances.values()].flatMap((entrance) => [...entrance.addresses]);
+  }
+
+  /** Throws TRANSPORT-BIND, TRANSPORT-TLS, or CFG-INVALID for an access log that cannot be opened. */
+  async start(): Promise<void> {
+    const { proxies, upstreams } = this.options;
+    const wanted = proxies.filter((proxy) => proxy.enable);
+    this.openLogs(wanted, true);
+    await Promise.all(upstreams.map((options) => this.addPool(options)));
+    for (const options of wanted) await this.addEntrance(options);
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    await Promise.all([...this.entrances.values()].map((entrance) => entrance.stop(deadlineMs)));
+    this.entrances.clear();
+    for (const pool of this.pools.values()) pool.stop();
+    this.pools.clear();
+    for (const log of this.logs.values()) log.close();
+    this.logs.clear();
+  }
+
+  /** Applies other options and opens access logs anew. Failures are logged by name; what can be applied is. */
+  async apply(options: ProxiesOptions): Promise<void> {
+    this.options = options;
+    const wanted = new Map(options.proxies.filter((proxy) => proxy.enable).map((proxy) => [proxy.name, proxy]));
+    for (const log of this.logs.values()) log.reopen();
+    this.openLogs([...wanted.values()], false);
+    await Promise.all(
+      options.upstreams.map((upstream) => {
+        const pool = this.pools.get(upstream.name);
+        return pool === undefined ? this.addPool(upstream) : pool.update(upstream);
+      }),
+    );
+    for (const [name, entrance] of this.entrances) {
+      if (wanted.has(name)) continue;
+      this.entrances.delete(name);
+      await entrance.stop(0);
+    }
+    for (const proxy of wanted.values()) {
+      try {
+        const entrance = this.entrances.get(proxy.name);
+        if (entrance === undefined) await this.addEntrance(proxy);
+        else await entrance.update(proxy);
+      } catch (error) {
+        this.parts.log('error', 'PXY-FAILED', { proxy: proxy.name, error: errorText(error) });
+      }
+    }
+    const names = new Set(options.upstreams.map((upstream) => upstream.name));
+    for (const [name, pool] of this.pools) {
+      if (names.has(name)) continue;
+      this.pools.delete(name);
+      pool.stop();
+    }
+  }
+
+  upstreams(): UpstreamView[] {
+    return [...this.pools.values()].map((pool) => pool.view());
+  }
+
+  /** Takes no new connections to a server of a pool, or takes them again. False when there is no such pool or server. */
+  drain(upstream: string, server: string, on: boolean): boolean {
+    return this.pools.get(upstream)?.drain(server, on) ?? false;
+  }
+
+  private async addPool(options: UpstreamOptions): Promise<void> {
+    const pool = new Pool(options, this.parts);
+    this.pools.set(options.name, pool);
+    await pool.start();
+  }
+
+  private async addEntrance(options: ProxyOptions): Promise<void> {
+    const entrance = new Entrance(options, {
+      parts: this.parts,
+      pool: (name) => this.pools.get(name),
+      accessLog: (file) => this.logs.get(file),
+    });
+    this.entrances.set(options.name, entrance);
+    await entrance.start();
+  }
+
+  private openLogs(proxies: readonly ProxyOptions[], fail: boolean): void {
+    const wanted = new Map(
+      proxies.flatMap(({ accessLog }) => (accessLog === null ? [] : [[accessLog.file, accessLog]])),
+    );
+    for (const [file, log] of this.logs) {
+      if (wanted.has(file)) continue;
+      this.logs.delete(file);
+      log.close();
+    }
+    const lost = this.parts.metrics.cell(PROXY_METRICS.logLost);
+    for (const file of wanted.keys()) {
+      if (this.logs.has(file)) continue;
+      const log = new AccessLog(file, NO_ROTATION, lost, (error) => this.parts.log('error', 'PXY-LOG', { error }));
+      try {
+        log.open();
+      } catch (error) {
+        if (fail) throw new GatewayError('CFG-INVALID', `access_log ${file}: ${errorText(error)}`, error);
+        this.parts.log('error', 'PXY-LOG', { error: errorText(error) });
+        continue;
+      }
+      this.logs.set(file, log);
+    }
+  }
+}

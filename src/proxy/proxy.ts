@@ -1,0 +1,175 @@
+// SEAM of proxy/: the CONNECT-aware proxy as the rest of the gateway sees it. Options come from the configuration (the types of config/ fit),
+// transports and the built-in broker are handed in by gateway.ts, views go to REST and `ctl`.
+// proxies.ts runs all of it; a connection lives in relay.ts. Nothing here reaches for sockets, files or names by itself but the access log.
+// Source: docs/proxy.md, which says what users may rely on; NGINX's stream modules for balancing.
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type {
+  Connection,
+  DialTarget,
+  Listener,
+  ListenerOptions,
+  TlsClientOptions,
+  TlsServerOptions,
+} from '../transport/transport.ts';
+
+/** What a condition of a route looks at. */
+export type FactName = 'clientid' | 'username' | 'version' | 'sni' | 'listener' | 'remote_addr' | 'cert_cn';
+
+/** A field that is missing fits == and =~ never, != and !~ always. */
+export interface ConditionOptions {
+  readonly field: FactName;
+  readonly op: '==' | '!=' | '=~' | '!~' | '=~*' | '!~*';
+  readonly value: string;
+  /** For the linear engine; null for == and !=. */
+  readonly pattern: RegExp | null;
+}
+
+export interface RouteOptions {
+  /** All have to fit. */
+  readonly match: readonly ConditionOptions[];
+  /** Name of an upstream, or "local". */
+  readonly upstream: string;
+}
+
+/** undefined = leave the field, null = remove it, text = a template. */
+export interface SetOptions {
+  readonly clientId: string | null | undefined;
+  readonly username: string | null | undefined;
+  readonly password: string | null | undefined;
+}
+
+export interface AccessLogOptions {
+  readonly file: string;
+  readonly format: 'text' | 'json';
+}
+
+export interface ProxyOptions {
+  readonly name: string;
+  readonly enable: boolean;
+  readonly host: string;
+  readonly port: number;
+  readonly tls: TlsServerOptions | null;
+  readonly useIdentityAsUsername: boolean;
+  readonly proxyProtocol: boolean;
+  readonly preread: boolean;
+  readonly prereadMaxBytes: number;
+  readonly prereadTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** null = 1.5 times the keep alive and 10 s; 0 = never. */
+  readonly idleTimeoutMs: number | null;
+  readonly reject: 'close' | 'connack';
+  readonly set: SetOptions;
+  readonly routes: readonly RouteOptions[];
+  /** Name of an upstream, "local", or null: what no route takes is refused. */
+  readonly default: string | null;
+  readonly maxConnections: number;
+  readonly limitConn: { readonly perIp: number; readonly perClientId: number };
+  readonly limitRate: { readonly connectsPerSecond: number };
+  readonly accessLog: AccessLogOptions | null;
+}
+
+export interface ServerOptions {
+  /** As written: consistent hashing takes it in this form. */
+  readonly addr: string;
+  /** A name or an address without brackets; "" for a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  /** Path of a Unix socket, else null. */
+  readonly path: string | null;
+  readonly weight: number;
+  readonly backup: boolean;
+  readonly down: boolean;
+  /** 0 = failures never count. */
+  readonly maxFails: number;
+  readonly failTimeoutMs: number;
+  readonly maxConns: number;
+}
+
+export interface HealthOptions {
+  readonly type: 'tcp' | 'mqtt';
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  readonly fails: number;
+  readonly passes: number;
+}
+
+export interface UpstreamOptions {
+  readonly name: string;
+  readonly balance: 'round_robin' | 'least_conn' | 'ip_hash' | 'hash' | 'consistent_hash' | 'random';
+  readonly hashKey: string;
+  readonly servers: readonly ServerOptions[];
+  readonly health: HealthOptions | null;
+  readonly tls: TlsClientOptions | null;
+  readonly slowStartMs: number;
+  readonly dnsRefreshMs: number;
+  readonly sendProxyProtocol: 'off' | 'v1' | 'v2';
+}
+
+/** The built-in broker as the target of a route. */
+export const LOCAL = 'local';
+
+export interface ListenAt {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: TlsServerOptions | null;
+}
+
+export interface ProxyDialOptions {
+  readonly timeoutMs: number;
+  /** Sent in clear before everything else. */
+  readonly preface?: Uint8Array;
+  readonly signal?: AbortSignal;
+}
+
+/** A listener whose certificates can be read again; connections keep those they began with. */
+export interface ProxyListener extends Listener {
+  reloadCertificates?(): Promise<void>;
+}
+
+/** What the proxy needs of transport/. */
+export interface ProxyTransports {
+  listen(at: ListenAt, options: ListenerOptions): ProxyListener;
+  /** Connects once. Rejects with the reason, also after the time given. */
+  dial(target: DialTarget, options: ProxyDialOptions): Promise<Connection>;
+  /** Addresses of a host name, at least one. Rejects when there is none. */
+  resolve(host: string): Promise<string[]>;
+  /** The same connection, whose reader gets `bytes` first. */
+  pushBack(connection: Connection, bytes: Buffer): Connection;
+  /** The header that names the ends of `client`; null: one that names nobody. */
+  proxyHeader(version: 1 | 2, client: Connection | null): Buffer;
+}
+
+export interface ProxyParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly transports: ProxyTransports;
+  /** Hands a connection to the built-in broker, from CONNECT on. */
+  readonly local: (connection: Connection, proxy: string, connectTimeoutMs: number) => void;
+  /** What ${env.NAME} stands for. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** One address of a server, for REST, console and `ctl`. */
+export interface PeerView {
+  /** As configured. */
+  readonly server: string;
+  /** Where it is dialled. */
+  readonly address: string;
+  readonly weight: number;
+  readonly backup: boolean;
+  /** up; down by configuration; draining by hand; resting after failures; unhealthy by checks. */
+  readonly state: 'up' | 'down' | 'draining' | 'resting' | 'unhealthy';
+  readonly connections: number;
+  readonly served: number;
+  readonly fails: number;
+  readonly lastError: string | null;
+}
+export interface UpstreamView {
+  readonly name: string;
+  readonly balance: UpstreamOptions['balance'];
+  readonly health: 'tcp' | 'mqtt' | null;
+  readonly servers: readonly PeerView[];
+}

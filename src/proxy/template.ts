@@ -1,0 +1,24 @@
+// Templates such as "ng-${clientid}": taken apart once, filled in for every client. Used for `set` and hash_key.
+// What is filled in is never looked at again, so a client id that reads "${username}" stays what it is.
+import { type Facts, variable } from './facts.ts';
+
+const VARIABLE = /\$\{([^}]*)\}/;
+
+export interface Template {
+  /** Whether ${clientid} is in it. */
+  readonly usesClientId: boolean;
+  fill(facts: Facts): string;
+}
+
+/** `env` is read now: a variable that changes later counts from the next reload on. */
+export function compileTemplate(text: string, env: Readonly<Record<string, string | undefined>>): Template {
+  // split() with a group gives text, name, text, name ... text.
+  const words = text.split(VARIABLE).map((word, i) => {
+    const isEnv = i % 2 === 1 && word.startsWith('env.');
+    return isEnv ? { literal: true, word: env[word.slice('env.'.length)] ?? '' } : { literal: i % 2 === 0, word };
+  });
+  return {
+    usesClientId: words.some(({ literal, word }) => !literal && word === 'clientid'),
+    fill: (facts) => words.map(({ literal, word }) => (literal ? word : variable(facts, word))).join(''),
+  };
+}
