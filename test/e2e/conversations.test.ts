@@ -1,7 +1,7 @@
 // Every byte conversation of test/vectors/mqtt/talk-*.json against the broker, and every malformed packet of the packet vectors:
 // after a good CONNECT it ends the connection, with the reason in 5.0.
 import { readdirSync } from 'node:fs';
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Conversation, run } from '../harness/conversation.ts';
 import { loadVectors, type PacketVector, packetFiles } from '../harness/packets.ts';
 import { type TalkLimits, talkPlace } from '../harness/talkplace.ts';
@@ -10,6 +10,7 @@ async function holds(conversation: Conversation, chunkBytes = 0): Promise<void> 
   const place = await talkPlace(conversation.limits as TalkLimits | undefined, chunkBytes);
   try {
     await run(conversation, place);
+    expect(place.errors).toEqual([]);
   } finally {
     await place.stop();
   }

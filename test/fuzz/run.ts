@@ -24,16 +24,16 @@ if (unknown.length > 0 || !(seconds >= 0) || !Number.isInteger(firstSeed)) {
 const names = positionals.length > 0 ? positionals : known;
 for (const name of names) {
   const { target } = (await import(`./${name}.ts`)) as { target: FuzzTarget };
-  if (!run(name, target, (seconds * 1000) / names.length)) process.exit(1);
+  if (!(await run(name, target, (seconds * 1000) / names.length))) process.exit(1);
 }
 
-function run(name: string, target: FuzzTarget, budgetMs: number): boolean {
+async function run(name: string, target: FuzzTarget, budgetMs: number): Promise<boolean> {
   const endMs = performance.now() + budgetMs;
   let count = 0;
   do {
     const seed = (firstSeed + count) >>> 0;
     try {
-      target.once(new Random(seed));
+      await target.once(new Random(seed));
     } catch (error) {
       console.error(`${name}: seed ${seed}:`, error);
       return false;

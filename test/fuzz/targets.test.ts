@@ -10,6 +10,6 @@ const names = readdirSync(import.meta.dirname).filter((file) => !file.includes('
 describe.each(names)('fuzz target %s', (name) => {
   it(`holds on ${INPUTS} inputs`, async () => {
     const { target } = (await import(`./${name}`)) as { target: FuzzTarget };
-    for (let seed = 1; seed <= INPUTS; seed++) target.once(new Random(seed));
+    for (let seed = 1; seed <= INPUTS; seed++) await target.once(new Random(seed));
   });
 });

@@ -3,5 +3,5 @@ import type { Random } from './random.ts';
 
 export interface FuzzTarget {
   /** One input, made from `random` alone; throws when the decoder does what it must not. */
-  once(random: Random): void;
+  once(random: Random): void | Promise<void>;
 }

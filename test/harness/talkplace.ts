@@ -1,6 +1,5 @@
 // A native broker on connections inside the process and a clock that stands still, for conversations (conversation.ts).
 import type { Access, EnhancedMethod, Identity } from '../../src/auth/auth.ts';
-import { nullLog } from '../../src/base/log.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
@@ -33,7 +32,6 @@ const LIMITS: SessionLimits = {
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
-  checkRetainSource: true,
   outbox: {
     inflight: 100,
     queueLength: 1000,
@@ -84,12 +82,15 @@ export type TalkLimits = Partial<Omit<SessionLimits, 'outbox'>> & {
 };
 
 export interface TalkPlace extends Place {
+  /** Log lines of level error: internal errors, of which there must be none. */
+  readonly errors: string[];
   stop(): Promise<void>;
 }
 
 /** Starts a broker with the limits of a conversation; all bytes travel in pieces of `chunkBytes`, 0 = as they were written. */
 export async function talkPlace(limits: TalkLimits = {}, chunkBytes = 0): Promise<TalkPlace> {
   const clock = new FakeClock();
+  const errors: string[] = [];
   const { denyAction = 'ignore', outbox, ...others } = limits;
   const access: Access = { ...OPEN, denyAction };
   const listener: ListenerContext = { name: 'test', connectTimeoutMs: 10_000, access: () => access };
@@ -97,7 +98,9 @@ export async function talkPlace(limits: TalkLimits = {}, chunkBytes = 0): Promis
     clock,
     turn: new Turn(),
     pool: new BlockPool(),
-    log: nullLog,
+    log: (level, id, fields) => {
+      if (level === 'error') errors.push(`${id} ${JSON.stringify(fields)}`);
+    },
     metrics: new Metrics(),
     journal: memoryJournal(),
     limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
@@ -112,6 +115,7 @@ export async function talkPlace(limits: TalkLimits = {}, chunkBytes = 0): Promis
       broker.accept(far, listener);
       return peer;
     },
+    errors,
     advance: (ms) => advance(clock, ms),
     stop: () => broker.stop(0),
   };
