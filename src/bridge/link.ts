@@ -7,7 +7,13 @@ import type { Metrics } from '../base/metrics.ts';
 import type { Turn } from '../base/turn.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { Protocol, SpDriver, SpEvent, SpOptions, SpSocket } from '../sp/sp.ts';
-import type { BridgeOptions, BridgeState, EndpointStatus } from './bridge.ts';
+import type {
+  NngBridgeOptions as BridgeOptions,
+  BridgeState,
+  BridgeWorker,
+  EndpointStatus,
+  MqttBridgeOptions,
+} from './bridge.ts';
 import { BRIDGE_METRICS } from './counters.ts';
 
 /** What workers are made of; the same for all bridges of a gateway. */
@@ -19,6 +25,15 @@ export interface BridgeParts {
   readonly turn: Turn;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Bridges to remote brokers; absent where there can be none. */
+  readonly mqtt?: MqttWorkers;
+}
+
+/** Makes workers for bridges to remote brokers; what waits for a remote belongs to it and outlives the worker. */
+export interface MqttWorkers {
+  make(options: MqttBridgeOptions): Promise<BridgeWorker>;
+  /** The bridge has been removed: what waits for it is dropped. */
+  forget(name: string): void;
 }
 
 const WARN_EVERY_MS = 1000;
@@ -35,8 +50,16 @@ export class Link {
   private failure: string | null = null;
   private stopped = false;
   private triedAll: (() => void) | null = null;
+  /** Called once, when the first peer is up. */
+  private firstPeer: (() => void) | null;
 
-  constructor(options: BridgeOptions, parts: BridgeParts, outboxBytes: () => number) {
+  constructor(
+    options: BridgeOptions,
+    parts: BridgeParts,
+    outboxBytes: () => number,
+    firstPeer: (() => void) | null = null,
+  ) {
+    this.firstPeer = firstPeer;
     this.parts = parts;
     this.labels = { bridge: options.name, type: options.type };
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
@@ -138,6 +161,8 @@ export class Link {
     switch (event.kind) {
       case 'pipe-up':
         this.peers++;
+        this.firstPeer?.();
+        this.firstPeer = null;
         this.parts.log('info', 'NNG-PEER', { ...this.labels, peer: event.pipe.remote, url: event.pipe.url, up: true });
         break;
       case 'pipe-down': {

@@ -49,7 +49,12 @@ export class NngPub implements BridgeWorker {
     this.options = options;
     this.parts = parts;
     this.clientId = options.clientId ?? `nng-${options.name}-${randomBytes(4).toString('hex')}`;
-    this.link = new Link(options, parts, () => this.outboxBytes);
+    this.link = new Link(
+      options,
+      parts,
+      () => this.outboxBytes,
+      () => this.sendStored(),
+    );
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
   }
 
@@ -62,10 +67,13 @@ export class NngPub implements BridgeWorker {
       bridge: `nng:${this.options.name}`,
       trusted: true,
     });
-    this.subscribe();
+    this.subscribe(false);
+    this.showRules();
     return this.link.open('pub0', this.options, (socket) => {
       socket.onRoom(() => this.drain());
       this.socket = socket;
+      // Where nobody tells of peers, stored messages go out at once.
+      if (!socket.knowsPeers) this.sendStored();
     });
   }
 
@@ -75,7 +83,8 @@ export class NngPub implements BridgeWorker {
     this.options = options;
     this.link.change(before, options);
     this.unsubscribe();
-    this.subscribe();
+    this.subscribe(false);
+    this.showRules();
     return true;
   }
 
@@ -184,7 +193,15 @@ export class NngPub implements BridgeWorker {
     }
   }
 
-  private subscribe(): void {
+  /** `retain = retained`: stored messages would be lost on a socket without peers, so the first one gets them. */
+  private sendStored(): void {
+    if (!this.options.forwards.some((rule) => rule.enable && rule.retain === 'retained')) return;
+    this.unsubscribe();
+    this.subscribe(true);
+  }
+
+  /** @param stored whether rules that want them get the stored messages now */
+  private subscribe(stored: boolean): void {
     const { client, options } = this;
     if (client === null) return;
     for (const [index, rule] of options.forwards.entries()) {
@@ -194,11 +211,15 @@ export class NngPub implements BridgeWorker {
         topicFilter: rule.localTopic,
         qos: rule.qos,
         receiver,
-        retainHandling: rule.retain === 'retained' ? 0 : 2,
+        retainHandling: stored && rule.retain === 'retained' ? 0 : 2,
       };
       this.rules.push({ rule: receiver, subscription });
       client.subscribe(subscription);
     }
+  }
+
+  private showRules(): void {
+    const { options } = this;
     this.parts.log('info', 'NNG-RULES', {
       bridge: options.name,
       type: 'pub',
