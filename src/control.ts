@@ -1,10 +1,17 @@
-// NNG bridges and configuration as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
+// Bridges as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
 // Built by gateway.ts for console/. A change that is not valid changes nothing and says where in the document it is wrong.
-import type { BridgeOptions, BridgeStatus } from './bridge/bridge.ts';
+import type { BridgeOptions, BridgeStatus, BridgeType } from './bridge/bridge.ts';
 import { buildFrame, Extractor } from './bridge/rules.ts';
 import type { ChangeOutcome, Supervisor } from './bridge/supervisor.ts';
-import type { NngCompat, NngPubConfig, NngSubConfig, Tree } from './config/config.ts';
-import { type Read, readForward, readNngPub, readNngSub, readSubscription } from './config/documents.ts';
+import type { MqttBridgeConfig, NngCompat, NngPubConfig, NngSubConfig, Tree } from './config/config.ts';
+import {
+  type Read,
+  readForward,
+  readMqttBridge,
+  readNngPub,
+  readNngSub,
+  readSubscription,
+} from './config/documents.ts';
 import type {
   BridgeControl,
   BridgeRef,
@@ -15,15 +22,21 @@ import type {
   TrialResult,
 } from './console/console.ts';
 import { matches } from './mqtt/topic.ts';
+import { mqttBridgeOptions } from './settings.ts';
 
 interface Block {
   readonly tree: Tree;
   readonly masked: Tree;
 }
 
-const key = (direction: string | null, name: string): string => `${direction}:${name}`;
+const key = (type: BridgeType | null, name: string): string => `${type}:${name}`;
 
-export class NngControl implements BridgeControl {
+/** Which bridges a reference is about; null = none. */
+function typeOf(ref: BridgeRef): BridgeType | null {
+  return ref.kind === 'mqtt' ? 'mqtt' : ref.direction;
+}
+
+export class BridgesControl implements BridgeControl {
   private readonly supervisor: Supervisor;
   private readonly blocks = new Map<string, Block>();
   private compat: NngCompat = 'documented';
@@ -36,11 +49,12 @@ export class NngControl implements BridgeControl {
   take(tree: Tree, masked: Tree, compat: NngCompat): void {
     this.compat = compat;
     this.blocks.clear();
-    for (const direction of ['pub', 'sub']) {
-      const named = dig(tree, ['bridges', 'nng', direction]);
-      const shown = dig(masked, ['bridges', 'nng', direction]);
+    for (const type of ['pub', 'sub', 'mqtt'] as const) {
+      const path = type === 'mqtt' ? ['bridges', 'mqtt'] : ['bridges', 'nng', type];
+      const named = dig(tree, path);
+      const shown = dig(masked, path);
       for (const [name, block] of Object.entries(named)) {
-        this.blocks.set(key(direction, name), { tree: block as Tree, masked: (shown[name] ?? {}) as Tree });
+        this.blocks.set(key(type, name), { tree: block as Tree, masked: (shown[name] ?? {}) as Tree });
       }
     }
   }
@@ -50,8 +64,9 @@ export class NngControl implements BridgeControl {
   }
 
   get(ref: BridgeRef): BridgeView | undefined {
-    if (ref.kind !== 'nng' || ref.direction === null) return undefined;
-    const status = this.supervisor.get(ref.direction, ref.name);
+    const type = typeOf(ref);
+    if (type === null) return undefined;
+    const status = this.supervisor.get(type, ref.name);
     return status === undefined ? undefined : this.view(status);
   }
 
@@ -60,20 +75,22 @@ export class NngControl implements BridgeControl {
   }
 
   change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
-    const current = this.blocks.get(key(ref.direction, ref.name))?.tree ?? null;
+    const current = this.blocks.get(key(typeOf(ref), ref.name))?.tree ?? null;
     return this.put(ref, document, current, (options) => this.supervisor.change(options));
   }
 
   async remove(ref: BridgeRef): Promise<ChangeResult> {
-    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
-    const outcome = await this.supervisor.remove(ref.direction, ref.name);
-    if (outcome === 'ok') this.blocks.delete(key(ref.direction, ref.name));
+    const type = typeOf(ref);
+    if (type === null) return { ok: false, why: 'missing' };
+    const outcome = await this.supervisor.remove(type, ref.name);
+    if (outcome === 'ok') this.blocks.delete(key(type, ref.name));
     return result(outcome);
   }
 
   async switch(ref: BridgeRef, on: boolean): Promise<ChangeResult> {
-    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
-    return result(await this.supervisor.enable(ref.direction, ref.name, on));
+    const type = typeOf(ref);
+    if (type === null) return { ok: false, why: 'missing' };
+    return result(await this.supervisor.enable(type, ref.name, on));
   }
 
   test(trial: Trial): TrialResult {
@@ -110,22 +127,31 @@ export class NngControl implements BridgeControl {
     current: Tree | null,
     apply: (options: BridgeOptions) => Promise<ChangeOutcome>,
   ): Promise<ChangeResult> {
-    if (ref.kind !== 'nng' || ref.direction === null) return { ok: false, why: 'missing' };
-    const read: Read<NngPubConfig | NngSubConfig> =
-      ref.direction === 'pub'
-        ? readNngPub(ref.name, document as Tree, this.compat, current)
-        : readNngSub(ref.name, document as Tree, this.compat, current);
+    const type = typeOf(ref);
+    if (type === null) return { ok: false, why: 'missing' };
+    const read = this.read(type, ref.name, document as Tree, current);
     if (!read.ok) return { ok: false, why: 'invalid', problems: read.problems };
-    const outcome = await apply(read.value);
-    if (outcome === 'ok') this.blocks.set(key(ref.direction, ref.name), { tree: read.tree, masked: read.masked });
+    const outcome = await apply('protoVer' in read.value ? mqttBridgeOptions(read.value) : read.value);
+    if (outcome === 'ok') this.blocks.set(key(type, ref.name), { tree: read.tree, masked: read.masked });
     return result(outcome);
+  }
+
+  private read(
+    type: BridgeType,
+    name: string,
+    document: Tree,
+    current: Tree | null,
+  ): Read<NngPubConfig | NngSubConfig | MqttBridgeConfig> {
+    if (type === 'mqtt') return readMqttBridge(name, document, current);
+    const read = type === 'pub' ? readNngPub : readNngSub;
+    return read(name, document, this.compat, current);
   }
 
   private view(status: BridgeStatus): BridgeView {
     const { options: _, type, name, enabled, state, lastError, ...rest } = status;
     return {
-      kind: 'nng',
-      direction: type,
+      kind: type === 'mqtt' ? 'mqtt' : 'nng',
+      direction: type === 'mqtt' ? null : type,
       name,
       enabled,
       state,

@@ -1,9 +1,13 @@
-// SEAM of bridge/: NNG bridges as the rest of the gateway sees them. Options come from the configuration (gateway.ts hands them in, the
-// types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one SP socket, one client of the broker.
-// Source: docs/nng-bridges.md, which says what users may rely on.
+// SEAM of bridge/: bridges to NNG and to remote MQTT brokers as the rest of the gateway sees them. Options come from the configuration
+// (gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one socket,
+// one client of the broker.
+// Sources: docs/nng-bridges.md and docs/mqtt-bridges.md, which say what users may rely on.
 import type { Qos } from '../mqtt/packet.ts';
 import type { Overflow, PipeView } from '../sp/sp.ts';
 import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';
+import type { MqttBridgeOptions } from './mqttoptions.ts';
+
+export type { MqttBridgeOptions } from './mqttoptions.ts';
 
 /** Whose rules hold where sources disagree: the documentation, or what NanoMQ of that version does. */
 export type Compat = 'documented' | '0.25.5' | '0.25.6';
@@ -74,7 +78,8 @@ export interface SubBridgeOptions extends CommonOptions {
   readonly type: 'sub';
   readonly subscription: readonly SubscriptionOptions[];
 }
-export type BridgeOptions = PubBridgeOptions | SubBridgeOptions;
+export type NngBridgeOptions = PubBridgeOptions | SubBridgeOptions;
+export type BridgeOptions = NngBridgeOptions | MqttBridgeOptions;
 export type BridgeType = BridgeOptions['type'];
 
 /**
@@ -117,6 +122,20 @@ export interface BridgeStatus {
   readonly refused: number;
   readonly unmatched: number;
   readonly dropped: number;
+  /** Only of bridges to remote brokers. */
+  readonly remote?: RemoteStatus;
+}
+
+/** What a bridge to a remote broker has to tell beyond the others; `rules` are those of `forwards` there. */
+export interface RemoteStatus {
+  /** Of `subscription`, in order. */
+  readonly fetching: readonly (RuleView & { readonly refused: string | null })[];
+  /** Messages that wait or are not acknowledged yet. */
+  readonly queued: number;
+  readonly queuedBytes: number;
+  readonly inflight: number;
+  /** Connections that were accepted so far. */
+  readonly connects: number;
 }
 
 /** What the supervisor asks of a worker, whichever direction. */

@@ -1,4 +1,4 @@
-// The metrics of NNG bridges, declared once, and the counters of one rule.
+// The metrics of bridges, declared once, and the counters of one rule.
 // Called by the workers. Names, texts and types are what /metrics, REST and the console show.
 import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
 import type { BridgeType, RuleView } from './bridge.ts';
@@ -30,7 +30,7 @@ export const BRIDGE_METRICS = {
   },
   unmatched: {
     name: 'tidegate_bridge_unmatched_total',
-    text: 'SP messages that no rule took',
+    text: 'Messages from the other side that no rule took',
     type: 'counter',
     unit: 'messages',
   },
@@ -49,9 +49,27 @@ export const BRIDGE_METRICS = {
   peers: { name: 'tidegate_bridge_peers', text: 'SP peers connected', type: 'gauge', unit: 'connections' },
   queued: {
     name: 'tidegate_bridge_queued_bytes',
-    text: 'Bytes that wait for SP peers and in the outbox',
+    text: 'Bytes that wait for SP peers or the remote broker',
     type: 'gauge',
     unit: 'bytes',
+  },
+  queuedMessages: {
+    name: 'tidegate_bridge_queued_messages',
+    text: 'Messages that wait for the remote broker or its acknowledgement',
+    type: 'gauge',
+    unit: 'messages',
+  },
+  connected: {
+    name: 'tidegate_bridge_connected',
+    text: 'Whether the remote broker has let the bridge in (1) or not (0)',
+    type: 'gauge',
+    unit: 'none',
+  },
+  connects: {
+    name: 'tidegate_bridge_connects_total',
+    text: 'Connections that the remote broker has accepted',
+    type: 'counter',
+    unit: 'connections',
   },
 } as const satisfies Record<string, MetricSpec>;
 
@@ -66,7 +84,14 @@ export type DropReason =
   | 'invalid-topic'
   | 'refused'
   | 'empty-payload'
-  | 'payload-form';
+  | 'payload-form'
+  | 'away'
+  | 'slow'
+  | 'queue-full'
+  | 'store-full'
+  | 'expired'
+  | 'too-large'
+  | 'refused-by-remote';
 
 /** Counters of one rule; a rule at the same place of the same bridge goes on counting. */
 export class RuleCounters {

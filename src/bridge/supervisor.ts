@@ -1,7 +1,7 @@
-// Owns all NNG bridges of a gateway: starts and stops them, adds, changes, switches and removes them while it runs.
+// Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds, changes, switches and removes them while it runs.
 // Built by gateway.ts, asked by REST, console and reload. Changes of one bridge are done one after another and never touch another bridge.
 // A bridge that fails is a state, not an exception.
-import { errorText } from '../base/errors.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { BridgeOptions, BridgeStatus, BridgeType, BridgeWorker } from './bridge.ts';
 import type { BridgeParts } from './link.ts';
@@ -98,7 +98,9 @@ export class Supervisor implements Service {
       entry.worker = null;
       await worker?.stop(CHANGE_DEADLINE_MS);
       // A bridge of that name may have been added meanwhile; its series are its own.
-      if (!this.entries.has(key)) this.parts.metrics.drop({ bridge: name, type });
+      if (this.entries.has(key)) return;
+      if (type === 'mqtt') this.parts.mqtt?.forget(name);
+      this.parts.metrics.drop({ bridge: name, type });
     });
     return 'ok';
   }
@@ -133,16 +135,24 @@ export class Supervisor implements Service {
   private async begin(entry: Entry): Promise<void> {
     const { options } = entry;
     if (!options.enable || this.state !== 'running') return;
-    const worker = options.type === 'pub' ? new NngPub(options, this.parts) : new NngSub(options, this.parts);
+    const worker = await this.make(options);
     entry.worker = worker;
     await worker.start();
+  }
+
+  private async make(options: BridgeOptions): Promise<BridgeWorker> {
+    if (options.type === 'pub') return new NngPub(options, this.parts);
+    if (options.type === 'sub') return new NngSub(options, this.parts);
+    if (this.parts.mqtt === undefined) throw new GatewayError('BRIDGE-NAME', 'no bridges to remote brokers here');
+    return this.parts.mqtt.make(options);
   }
 
   /** Does `work` when earlier changes of the bridge are done. Never rejects: a failure is logged. */
   private inLine(entry: Entry, work: () => Promise<void>): Promise<void> {
     entry.busy = entry.busy.then(work).catch((error: unknown) => {
       const { name, type } = entry.options;
-      this.parts.log('error', 'NNG-STATE', { bridge: name, type, state: 'error', error: errorText(error) });
+      const id = type === 'mqtt' ? 'MQB-STATE' : 'NNG-STATE';
+      this.parts.log('error', id, { bridge: name, type, state: 'error', error: errorText(error) });
     });
     return entry.busy;
   }

@@ -17,7 +17,7 @@ import { Client } from '../session/client.ts';
 import { Registry } from '../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
 import type { Session } from '../session/state.ts';
-import type { Journal } from '../store/store.ts';
+import type { Journal, Restored } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
 import type {
   Broker,
@@ -52,6 +52,8 @@ export interface NativeBrokerOptions {
 }
 
 export class NativeBroker implements Broker {
+  /** What the journal has kept for bridges; known after start(). */
+  spools: Restored['spools'] = new Map();
   private readonly core: Core & { readonly router: Routes };
   private readonly registry: Registry;
   private readonly options: NativeBrokerOptions;
@@ -99,6 +101,7 @@ export class NativeBroker implements Broker {
 
   async start(): Promise<void> {
     const restored = await this.core.journal.load();
+    this.spools = restored.spools;
     this.core.router.restore(restored.retained);
     this.registry.restore(restored.sessions, this.options.localAccess);
     this.sys.start();
@@ -117,6 +120,11 @@ export class NativeBroker implements Broker {
     for (const client of [...this.clients_]) client.disconnect(SERVER_SHUTTING_DOWN, 'the server is shutting down');
     this.core.turn.leave();
     await this.core.journal.close();
+  }
+
+  /** Where bridges keep what their remote end does not have yet. */
+  get journal(): Journal {
+    return this.core.journal;
   }
 
   accept(connection: Connection, listener: ListenerContext): void {

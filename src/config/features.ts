@@ -19,12 +19,6 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   {
-    key: 'bridges.mqtt',
-    text: 'bridges to remote MQTT brokers are not available in this version; this one does not run',
-    warnOnly: true,
-    used: ({ bridges }) => bridges.mqtt.filter((b) => b.enable).map((b) => b.source),
-  },
-  {
     key: 'webhook',
     text: 'webhooks are not available in this version; no event is sent',
     warnOnly: true,

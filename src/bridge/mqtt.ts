@@ -1,0 +1,469 @@
+// A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take, publishes here what it fetches there.
+// Made by the supervisor through mqttbridges.ts, which keeps the outbox of the bridge over its restarts. Loaded only when there is one.
+// Messages leave the outbox when the remote has acknowledged them; the remote gets its acknowledgement when a message is accepted here.
+// Source: docs/mqtt-bridges.md; MQTT 5.0 and 3.1.1 chapter 4.
+//
+//   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
+//                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
+import { randomBytes } from 'node:crypto';
+import { errorText, GatewayError } from '../base/errors.ts';
+import { type Log, limitLog } from '../base/log.ts';
+import type { Cell } from '../base/metrics.ts';
+import type { LocalClient } from '../broker/broker.ts';
+import { Hold, type Publication } from '../mqtt/message.ts';
+import type { AckPacket, ConnackPacket, Qos } from '../mqtt/packet.ts';
+import { NOT_AUTHORIZED, QUOTA_EXCEEDED, reasonText, SUCCESS, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
+import { isShared } from '../mqtt/topic.ts';
+import type { Connection } from '../transport/transport.ts';
+import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from './bridge.ts';
+import { BRIDGE_METRICS, RuleCounters } from './counters.ts';
+import { connectPacket, remoteTarget } from './mqttconnect.ts';
+import type { MqttParts, MqttSubscription, Retry } from './mqttoptions.ts';
+import type { MqttOutbox, Outgoing } from './mqttoutbox.ts';
+import { type EndKind, Remote, type RemoteUser } from './mqttremote.ts';
+import { describeFetch, describeForward, FetchRule, type Forwarder, ForwardRule } from './mqttrules.ts';
+import { Transparent } from './mqtttransparent.ts';
+
+const WARN_EVERY_MS = 1000;
+/** Looks at the outbox while a stop waits for it. */
+const DRAIN_MS = 20;
+/** For DISCONNECT to leave. */
+const GOODBYE_MS = 500;
+/** What may be published here is asked of this user, with the bridge's client id. */
+const USERNAME = 'mqtt_bridge';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
+  options: MqttBridgeOptions;
+  readonly clientId: string;
+  private readonly parts: MqttParts;
+  private readonly outbox: MqttOutbox;
+  private readonly log: Log;
+  private readonly warn: Log;
+  private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
+  private readonly connects: Cell;
+  private readonly unmatched: Cell;
+  private readonly retry: Retry;
+  private readonly servers: readonly string[];
+  /** Which of them is connected or tried. */
+  private place = 0;
+  private client: LocalClient | null = null;
+  private forwards: ForwardRule[] = [];
+  private fetches: FetchRule[] = [];
+  private readonly transparent: Transparent | null;
+  private state: BridgeState = 'starting';
+  private lastError: string | null = null;
+  private stopped = false;
+  private attempt: AbortController | null = null;
+  private remote: Remote | null = null;
+  private openedMs = 0;
+  /** All subscriptions were granted in this session. */
+  private subscribed = false;
+  /** State and error as they were last logged. */
+  private told = '';
+  private readonly inbound = new Set<number>();
+  private lastHold: Hold | null = null;
+  /** The message on its way, reused for those that are not kept. */
+  private readonly passing: Mutable<Outgoing> = {
+    topic: '',
+    payload: new Uint8Array(0),
+    qos: 0,
+    retain: false,
+    properties: null,
+    expiresAt: 0,
+  };
+
+  constructor(options: MqttBridgeOptions, parts: MqttParts, outbox: MqttOutbox) {
+    this.options = options;
+    this.parts = parts;
+    this.outbox = outbox;
+    // 3.1 takes at most 23 characters.
+    this.clientId = options.clientId || `tidegate-${randomBytes(4).toString('hex')}`;
+    this.log = parts.log;
+    this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
+    this.labels = { bridge: options.name, type: 'mqtt' };
+    const { metrics } = parts;
+    this.connects = metrics.cell(BRIDGE_METRICS.connects, this.labels);
+    this.unmatched = metrics.cell(BRIDGE_METRICS.unmatched, this.labels);
+    metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
+    metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
+    metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
+    this.retry = parts.retry(options.backoffMaxMs);
+    this.servers = [options.server, ...options.hybridServers];
+    this.transparent = options.transparent ? new Transparent(parts.broker, parts.clock) : null;
+  }
+
+  async start(): Promise<void> {
+    this.client = this.parts.broker.attach({
+      clientId: this.clientId,
+      username: USERNAME,
+      kind: 'bridge',
+      bridge: `mqtt:${this.options.name}`,
+      trusted: false,
+    });
+    this.takeRules();
+    this.dial();
+  }
+
+  change(options: BridgeOptions): boolean {
+    if (options.type !== 'mqtt' || !sameConnection(this.options, options)) return false;
+    this.leaveRules();
+    const before = this.fetches;
+    this.options = options;
+    this.takeRules();
+    const { remote } = this;
+    if (remote?.open !== true) return true;
+    const { turn } = this.parts;
+    turn.enter();
+    const wanted = new Set(options.subscription.map((rule) => rule.remoteTopic));
+    for (const { options: rule } of before) if (!wanted.has(rule.remoteTopic)) remote.unsubscribe(rule.remoteTopic);
+    this.fetch(remote);
+    this.outbox.pump();
+    turn.leave();
+    return true;
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.leaveRules();
+    this.retry.cancel();
+    this.attempt?.abort();
+    this.transparent?.close();
+    await this.drained(deadlineMs);
+    const left = this.outbox.length;
+    this.remote?.close(GOODBYE_MS);
+    this.outbox.detach(true);
+    this.remote = null;
+    this.state = 'disabled';
+    this.client?.close();
+    this.client = null;
+    if (left > 0) this.log('warn', 'MQB-STATE', { ...this.labels, state: 'stopped', queued: left });
+  }
+
+  status(): BridgeStatus {
+    const { options, outbox, remote } = this;
+    return {
+      type: 'mqtt',
+      name: options.name,
+      enabled: options.enable,
+      state: this.state,
+      lastError: this.lastError,
+      options,
+      clientId: this.clientId,
+      endpoints: this.servers.map((url, i) => {
+        const current = i === this.place;
+        return {
+          url,
+          state: current ? this.state : 'waiting',
+          bound: current && remote !== null ? remote.name : null,
+          lastError: current ? this.lastError : null,
+        };
+      }),
+      peers: [],
+      rules: this.forwards.map((rule, index) => rule.counters.view(index)),
+      refused: 0,
+      unmatched: this.unmatched.value,
+      dropped: 0,
+      remote: {
+        fetching: this.fetches.map((rule, index) => ({ ...rule.counters.view(index), refused: rule.refused })),
+        queued: outbox.length,
+        queuedBytes: outbox.bytes,
+        inflight: outbox.inflight,
+        connects: this.connects.value,
+      },
+    };
+  }
+
+  // ---- local to remote
+
+  forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
+    const { outbox } = this;
+    if (qos === 0) {
+      const { passing, remote } = this;
+      passing.topic = topic;
+      passing.payload = publication.payload();
+      passing.retain = retain;
+      passing.properties = publication.properties;
+      passing.expiresAt = publication.expiresAt;
+      if (outbox.pass(passing, rule)) return;
+      const open = remote?.open === true;
+      if (open ? !remote.room : !this.options.retryQos0) {
+        this.forwards[rule].counters.drop(open ? 'slow' : 'away');
+        return;
+      }
+    }
+    const outcome = outbox.take(publication.message(), topic, qos, retain, rule);
+    if (outcome === 'taken') {
+      // The publisher's acknowledgement waits for the commit, unless the remote is quicker.
+      if (qos > 0 && this.parts.journal.durable) publication.stored = true;
+      return;
+    }
+    this.warn('warn', 'MQB-DROPPED', { ...this.labels, reason: outcome, queued: outbox.length, bytes: outbox.bytes });
+    if (outcome !== 'store-full' || publication.qos === 0) return;
+    const hold = publication.hold();
+    hold.add();
+    hold.done(QUOTA_EXCEEDED);
+  }
+
+  // ---- the connection
+
+  private dial(): void {
+    if (this.stopped) return;
+    const server = this.servers[this.place];
+    const target = remoteTarget(server, this.options);
+    if (target === null) {
+      this.failed('error', `${server} is no server that can be dialled`, this.place + 1);
+      return;
+    }
+    const attempt = new AbortController();
+    this.attempt = attempt;
+    this.parts.dial(target, this.options.cancelTimeoutMs, attempt.signal).then(
+      (connection) => this.dialled(connection),
+      (error: unknown) => {
+        const distrusted = error instanceof GatewayError && error.code === 'TRANSPORT-TLS';
+        const text = `${distrusted ? 'tls_verify_failed: ' : ''}${errorText(error)}`;
+        this.failed(distrusted ? 'error' : 'retrying', text, this.place + 1);
+      },
+    );
+  }
+
+  private dialled(connection: Connection): void {
+    this.attempt = null;
+    if (this.stopped) {
+      connection.destroy();
+      return;
+    }
+    const { options, parts } = this;
+    const remote = new Remote(connection, options, parts, this.inbound, this);
+    this.remote = remote;
+    parts.turn.enter();
+    try {
+      remote.start(connectPacket(options, this.clientId, Remote.maxPacketBytes(options, parts)));
+    } catch (error) {
+      // A CONNECT that cannot be said in this version.
+      remote.close(0);
+      this.ended('refused', errorText(error));
+    }
+    parts.turn.leave();
+  }
+
+  opened(_connack: ConnackPacket, resumed: boolean): void {
+    const { remote } = this;
+    if (remote === null) return;
+    this.openedMs = this.parts.clock.mono();
+    this.connects.value++;
+    this.lastError = null;
+    this.entered('connected', { remote: remote.name, resumed, queued: this.outbox.length });
+    if (!resumed || !this.subscribed) this.fetch(remote);
+    this.transparent?.attach({
+      subscribe: (topicFilter, qos) => {
+        if (this.fetches.some((rule) => rule.options.remoteTopic === topicFilter)) return;
+        this.ask(remote, { topicFilter, qos, noLocal: true, retainAsPublished: true, retainHandling: 0 }, 0, null);
+      },
+      unsubscribe: (topicFilter) => {
+        if (this.fetches.some((rule) => rule.options.remoteTopic === topicFilter)) return;
+        remote.unsubscribe(topicFilter);
+      },
+    });
+    this.outbox.attach(remote, resumed);
+  }
+
+  acknowledged(type: AckPacket['type'], packetId: number, reasonCode: number): void {
+    this.outbox.acknowledge(type, packetId, reasonCode);
+  }
+
+  ready(): void {
+    if (this.remote?.open !== true) return;
+    const { turn } = this.parts;
+    turn.enter();
+    this.outbox.pump();
+    turn.leave();
+  }
+
+  waits(): boolean {
+    return this.outbox.inflight > 0;
+  }
+
+  ended(kind: EndKind, reason: string): void {
+    const wasOpen = this.state === 'connected';
+    this.remote = null;
+    this.transparent?.detach();
+    this.outbox.detach(this.options.retryQos0);
+    // One that lets in and throws out again is no better than one that does not answer.
+    const served = wasOpen && this.parts.clock.mono() - this.openedMs >= this.options.backoffMaxMs;
+    if (served) this.retry.reset();
+    this.failed(kind === 'lost' ? 'retrying' : 'error', reason, served ? 0 : this.place + 1);
+  }
+
+  /** @param next which server is tried next; the first one again after the last */
+  private failed(state: 'retrying' | 'error', reason: string, next: number): void {
+    this.attempt = null;
+    if (this.stopped) return;
+    this.lastError = reason;
+    const server = this.servers[this.place];
+    this.place = next % this.servers.length;
+    const waitMs = Math.round(this.retry.schedule(() => this.dial()));
+    this.entered(state, { server, error: reason, again_ms: waitMs });
+  }
+
+  /** A state is told when it or the error is new, not at every attempt. */
+  private entered(state: BridgeState, fields: Readonly<Record<string, unknown>>): void {
+    const text = `${state} ${this.lastError ?? ''}`;
+    const told = text === this.told;
+    this.state = state;
+    this.told = text;
+    if (!told) this.log(state === 'connected' ? 'info' : 'warn', 'MQB-STATE', { ...this.labels, state, ...fields });
+  }
+  private async drained(deadlineMs: number): Promise<void> {
+    const { clock } = this.parts;
+    const endMs = clock.mono() + deadlineMs;
+    while (this.remote?.open === true && (this.outbox.length > 0 || this.remote.unsentBytes > 0)) {
+      if (clock.mono() >= endMs) return;
+      await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
+    }
+  }
+
+  // ---- remote to local
+
+  received(publication: Publication, identifiers: readonly number[] | null): number {
+    this.lastHold = null;
+    if (identifiers !== null && this.options.subProperties.identifier === null) {
+      let code = -1;
+      for (const identifier of identifiers) {
+        const rule = this.fetches[identifier - 1];
+        if (rule === undefined) continue;
+        const topic = rule.topic(publication.topic);
+        if (topic !== undefined) code = Math.max(code, this.accept(rule, publication, topic));
+      }
+      if (code >= 0) return code;
+    } else {
+      for (const rule of this.fetches) {
+        const topic = rule.topic(publication.topic);
+        if (topic !== undefined) return this.accept(rule, publication, topic);
+      }
+    }
+    if (this.transparent?.wants(publication.topic) === true)
+      return this.publish(publication, publication.topic, publication.retain);
+    this.unmatched.value++;
+    this.warn('warn', 'MQB-UNMATCHED', { ...this.labels, topic: publication.topic });
+    return SUCCESS;
+  }
+
+  hold(): Hold | null {
+    return this.lastHold;
+  }
+
+  private accept(rule: FetchRule, publication: Publication, topic: string | null): number {
+    const { counters, options } = rule;
+    counters.matched.value++;
+    if (topic === null) {
+      counters.drop('invalid-topic');
+      return TOPIC_NAME_INVALID;
+    }
+    const code = this.publish(publication, topic, options.retain ?? publication.retain);
+    if (code >= 0x80)
+      counters.drop(code === NOT_AUTHORIZED ? 'denied' : code === QUOTA_EXCEEDED ? 'refused' : 'invalid-topic');
+    else {
+      counters.forwarded.value++;
+      counters.bytes.value += publication.payloadEnd - publication.payloadStart;
+    }
+    return code;
+  }
+
+  private publish(publication: Publication, topic: string, retain: boolean): number {
+    const { client } = this;
+    if (client === null) return QUOTA_EXCEEDED;
+    const { buffer, payloadStart, payloadEnd, qos, properties } = publication;
+    const outcome = client.publish(topic, buffer, payloadStart, payloadEnd, qos, retain, properties);
+    if (outcome === 'denied') return NOT_AUTHORIZED;
+    if (outcome === 'invalid-topic') return TOPIC_NAME_INVALID;
+    if (outcome === 'refused') return QUOTA_EXCEEDED;
+    this.also(client.lastHold());
+    return SUCCESS;
+  }
+
+  /** Several rules may have published: the acknowledgement waits for all of them. */
+  private also(hold: Hold | null): void {
+    if (hold === null) return;
+    const before = this.lastHold;
+    if (before === null) {
+      this.lastHold = hold;
+      return;
+    }
+    const both = new Hold();
+    for (const one of [before, hold]) {
+      both.add();
+      one.whenDone((code) => both.done(code));
+    }
+    this.lastHold = both;
+  }
+
+  private fetch(remote: Remote): void {
+    this.subscribed = true;
+    const { identifier } = this.options.subProperties;
+    for (const [index, rule] of this.fetches.entries()) {
+      const told = identifier ?? index + 1;
+      this.ask(remote, request(rule.options), remote.identifiersAvailable ? told : 0, rule);
+    }
+  }
+
+  private ask(
+    remote: Remote,
+    wanted: Parameters<Remote['subscribe']>[0],
+    identifier: number,
+    rule: FetchRule | null,
+  ): void {
+    remote.subscribe(wanted, identifier, (reasonCode) => {
+      const refused = reasonCode >= 0x80 ? reasonText(reasonCode) : null;
+      if (rule !== null) rule.refused = refused;
+      if (refused === null) return;
+      this.subscribed = false;
+      this.log('warn', 'MQB-REFUSED', { ...this.labels, topic: wanted.topicFilter, reason: refused });
+    });
+  }
+
+  // ---- rules
+
+  private takeRules(): void {
+    const { client, options, outbox, parts } = this;
+    const { name } = options;
+    this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
+    this.fetches = options.subscription.map((rule, i) => new FetchRule(i, rule, name, parts.metrics));
+    this.subscribed = false;
+    outbox.maxLength = options.maxSendQueueLen;
+    outbox.counters = this.forwards.map((rule) => rule.counters);
+    outbox.orphans = new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
+    for (const { subscription } of this.forwards) if (subscription.topicFilter !== '') client?.subscribe(subscription);
+    this.log('info', 'MQB-RULES', {
+      ...this.labels,
+      clientid: this.clientId,
+      forwards: options.forwards.map(describeForward),
+      subscription: options.subscription.map(describeFetch),
+    });
+  }
+
+  private leaveRules(): void {
+    for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
+  }
+}
+
+function request(rule: MqttSubscription): Parameters<Remote['subscribe']>[0] {
+  return {
+    topicFilter: rule.remoteTopic,
+    qos: rule.qos,
+    noLocal: rule.noLocal && !isShared(rule.remoteTopic), // [MQTT-3.8.3-4]
+    retainAsPublished: rule.retainAsPublished,
+    retainHandling: rule.retainHandling,
+  };
+}
+
+/** Whether only rules differ, which a connection need not notice. */
+function sameConnection(a: MqttBridgeOptions, b: MqttBridgeOptions): boolean {
+  const plain = (options: MqttBridgeOptions): string =>
+    JSON.stringify(options, (key, value: unknown) =>
+      key === 'source' || key === 'forwards' || key === 'subscription' || key === 'maxSendQueueLen' ? undefined : value,
+    );
+  return plain(a) === plain(b);
+}
