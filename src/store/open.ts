@@ -1,7 +1,7 @@
 // Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
 // Called by the writer thread (worker.ts), by `tidegate store`, and by commit.ts to set aside. Reads and writes no session data.
 // Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html; casebook: damaged store, newer format, second process.
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import {
   type Database,
@@ -47,7 +47,7 @@ export class OpenError extends Error {
 /** Opens, checks and migrates. Throws OpenError. O(file size): PRAGMA quick_check reads every page. */
 export function openStore(options: OpenOptions): Opened {
   const path = resolve(options.path);
-  prepareFolder(path);
+  prepare(path);
   try {
     return tryOpen(path, options);
   } catch (error) {
@@ -55,13 +55,24 @@ export function openStore(options: OpenOptions): Opened {
   }
 }
 
-function prepareFolder(path: string): void {
+/** The smallest page of a database; a file below that is what is left of one. */
+const LEAST_BYTES = 512;
+
+function prepare(path: string): void {
   try {
     makeFolder(dirname(path));
-    if (existsSync(path) && !statSync(path).isFile()) throw new OpenError(`${path} is not a file`);
+    // SQLite would tell a read-only file system only as "disk I/O error".
+    accessSync(dirname(path), constants.W_OK);
+    if (!existsSync(path)) return;
+    accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    if (error instanceof OpenError) throw error;
-    throw new OpenError(`${path}: ${(error as Error).message}`, error);
+    throw new OpenError(`${path} cannot be written (${(error as Error).message})`, error);
+  }
+  const found = statSync(path);
+  if (!found.isFile()) throw new OpenError(`${path} is not a file`);
+  // SQLite takes a few bytes for an empty database and would write over them.
+  if (found.size > 0 && found.size < LEAST_BYTES) {
+    throw new OpenError(`${path} is damaged (${found.size} bytes are no database)`, undefined, true);
   }
 }
 

@@ -1,6 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { GatewayError } from '../../src/base/errors.ts';
@@ -39,6 +48,7 @@ const DAMAGE: Record<string, (path: string, size: number) => void> = {
   'full of zeros': (path, size) => writeFileSync(path, Buffer.alloc(size)),
   'cut in half': (path, size) => truncateSync(path, (size >> 1) - ((size >> 1) % 512) + 100),
   'a text file': (path) => writeFileSync(path, 'this was a database once\n'.repeat(400)),
+  'a few bytes': (path) => writeFileSync(path, 'x'),
   'without its header': (path) => {
     const bytes = readFileSync(path);
     randomBytes(200).copy(bytes);
@@ -111,6 +121,15 @@ describe('a database that is not ours to open', () => {
       encoding: 'utf8',
     });
     expect(child.stdout).toContain('in use by another process');
+  });
+
+  // root may write whatever the mode says.
+  test.skipIf(process.geteuid?.() === 0)('is refused when it is read-only, and not touched', async () => {
+    const path = await filled();
+    const before = readFileSync(path);
+    chmodSync(path, 0o400);
+    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+    expect(readFileSync(path).equals(before)).toBe(true);
   });
 
   test('is refused when the path is a folder', async () => {
