@@ -1,31 +1,219 @@
-// The library: what a Node.js program gets from `import ... from 'tidegate'`. A gateway inside the program, its configuration, and SP sockets.
-// Holds no code of its own but the one function that puts an SP driver together; nothing inside src/ imports this file.
+// The library: a gateway inside another program, with its MQTT broker, its bridges and SP sockets that share inproc:// with them.
+// What is exported here is the whole public interface; docs/embedding.md shows it, and its examples run as tests.
 import { systemClock } from './base/clock.ts';
-import { Turn } from './base/turn.ts';
-import { BlockPool } from './base/writer.ts';
-import { nativeDriver } from './sp/native.ts';
-import type { SpDriver } from './sp/sp.ts';
-import { MemoryNetwork } from './transport/memory.ts';
-import { spTransports } from './transports.ts';
+import { GatewayError } from './base/errors.ts';
+import { type Log, nullLog } from './base/log.ts';
+import type { BridgeStatus } from './bridge/bridge.ts';
+import type { ClientView, LocalClient, LocalSubscription } from './broker/broker.ts';
+import { loadConfig } from './config/config.ts';
+import { Gateway } from './gateway.ts';
+import type { Hold, Publication } from './mqtt/message.ts';
+import type { Qos } from './mqtt/packet.ts';
+import type { Properties } from './mqtt/property.ts';
+import { isTopicFilter, isTopicName } from './mqtt/topic.ts';
+import type { Overflow, Protocol, SpSocket } from './sp/sp.ts';
+import type { Bound } from './transport/transport.ts';
 
-export { type Clock, systemClock } from './base/clock.ts';
-export { ERRORS, type ErrorCode, GatewayError } from './base/errors.ts';
-export { type Fields, type Level, type Log, nullLog } from './base/log.ts';
-export { createLogger, type Logger, type LoggerOptions } from './base/logger.ts';
-export type { Broker, LocalClient, LocalReceiver, LocalSubscription } from './broker/broker.ts';
-export { version } from './cli/version.ts';
-export { type Config, type Loaded, type LoadOptions, loadConfig } from './config/config.ts';
-export { ConfigError, formatProblem, type Problem } from './config/problem.ts';
-export { createGateway, type Gateway, type GatewayParts } from './gateway.ts';
-export type { Message, Publication } from './mqtt/message.ts';
-export type { OnMessage, Overflow, PipeView, Protocol, SpDriver, SpEvent, SpOptions, SpSocket } from './sp/sp.ts';
+export { GatewayError } from './base/errors.ts';
+export type { Fields, Level, Log } from './base/log.ts';
+export type { BridgeState, BridgeStatus } from './bridge/bridge.ts';
+export type { ClientView } from './broker/broker.ts';
+export type { Qos } from './mqtt/packet.ts';
+export type { Properties } from './mqtt/property.ts';
+export type { Overflow, PipeView, Protocol, SpSocket } from './sp/sp.ts';
+export type { Bound } from './transport/transport.ts';
 
-/** SP sockets in TypeScript, with inproc names of their own: `spDriver().open('sub0', options)`. */
-export function spDriver(): SpDriver {
-  return nativeDriver({
-    transports: spTransports(new MemoryNetwork()),
-    clock: systemClock,
-    turn: new Turn(),
-    pool: new BlockPool(),
+/** Where the configuration comes from: a file, HOCON or TOML text, or a plain tree with the keys of the configuration reference. */
+export type GatewaySource =
+  | { readonly file: string }
+  | { readonly hocon: string }
+  | { readonly toml: string }
+  | { readonly tree: Readonly<Record<string, unknown>> };
+
+export interface GatewayOptions {
+  /** Gets every log line; without it nothing is logged. */
+  readonly log?: Log;
+  /** Environment for ${VAR} and TIDEGATE__a__b=value; none by default: an embedded gateway does what its program says. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface PublishOptions {
+  readonly qos?: Qos;
+  readonly retain?: boolean;
+  /** MQTT 5.0 properties. */
+  readonly properties?: Properties | null;
+}
+
+/** A message as a subscriber gets it; the bytes are its own. */
+export interface ReceivedMessage {
+  readonly topic: string;
+  readonly payload: Uint8Array;
+  /** Lowered to that of the subscription. */
+  readonly qos: Qos;
+  readonly retain: boolean;
+  readonly properties: Properties | null;
+}
+
+export interface SubscribeOptions {
+  readonly qos?: Qos;
+  /** Stored retained messages are given first; default true. */
+  readonly retained?: boolean;
+}
+
+export interface SpSocketOptions {
+  /** Bytes that may wait for one peer; default 4 MB. */
+  readonly sendBuffer?: number;
+  readonly overflow?: Overflow;
+  /** Bytes of the largest message taken; default 16 MB. */
+  readonly recvMaxSize?: number;
+}
+
+const SEND_BUFFER = 4 * 1024 * 1024;
+const RECV_MAX = 16 * 1024 * 1024;
+const RECONNECT_MAX_MS = 30_000;
+const STOP_MS = 5000;
+
+/** A gateway that runs in this process. */
+export class EmbeddedGateway {
+  private readonly gateway: Gateway;
+  private readonly sockets = new Set<SpSocket>();
+  private client: LocalClient | null = null;
+
+  /** Use createGateway(). */
+  constructor(gateway: Gateway) {
+    this.gateway = gateway;
+  }
+
+  /** Opens listeners and bridges. Rejects with GatewayError when an address is in use or a file cannot be read. */
+  async start(): Promise<void> {
+    try {
+      await this.gateway.start();
+    } catch (error) {
+      await this.gateway.stop(0);
+      throw error;
+    }
+    this.client = this.gateway.broker.attach({
+      clientId: 'embedded',
+      username: null,
+      kind: 'api',
+      bridge: null,
+      trusted: true,
+    });
+  }
+
+  /** Closes everything; queued messages get up to `deadlineMs` to leave. */
+  async stop(deadlineMs = STOP_MS): Promise<void> {
+    this.client?.close();
+    this.client = null;
+    await Promise.all([...this.sockets].map((socket) => socket.stop(deadlineMs)));
+    this.sockets.clear();
+    await this.gateway.stop(deadlineMs);
+  }
+
+  /** MQTT addresses that are bound, with real ports. */
+  get addresses(): readonly Bound[] {
+    return this.gateway.bound;
+  }
+
+  /** NNG bridges with state, peers and counters. */
+  bridges(): readonly BridgeStatus[] {
+    return this.gateway.bridges.list();
+  }
+
+  /** MQTT clients, connected or not. */
+  clients(): Iterable<ClientView> {
+    return this.gateway.broker.clients();
+  }
+
+  /**
+   * Publishes to every subscriber and every rule that matches. Resolves when the message is accepted: at QoS 1 and 2 with persistence,
+   * when it is stored. Rejects with GatewayError for a topic that is no Topic Name, or when it cannot be kept.
+   */
+  async publish(topic: string, payload: Uint8Array | string, options: PublishOptions = {}): Promise<void> {
+    if (!isTopicName(topic)) throw new GatewayError('CLI-USAGE', `not a topic name: ${JSON.stringify(topic)}`);
+    const client = this.attached();
+    const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
+    const { qos = 0, retain = false, properties = null } = options;
+    this.gateway.turn.enter();
+    let outcome: ReturnType<LocalClient['publish']>;
+    try {
+      outcome = client.publish(topic, bytes, 0, bytes.length, qos, retain, properties);
+    } finally {
+      this.gateway.turn.leave();
+    }
+    if (outcome !== 'accepted' && outcome !== 'no-subscribers')
+      throw new GatewayError('GW-STATE', `publish ${outcome}`);
+    const hold = qos > 0 ? client.lastHold() : null;
+    if (hold !== null) await settled(hold);
+  }
+
+  /** Calls `handler` for each message that matches, in order; gives the function that ends it. */
+  subscribe(
+    topicFilter: string,
+    handler: (message: ReceivedMessage) => void,
+    options: SubscribeOptions = {},
+  ): () => void {
+    if (!isTopicFilter(topicFilter))
+      throw new GatewayError('CLI-USAGE', `not a topic filter: ${JSON.stringify(topicFilter)}`);
+    const client = this.attached();
+    const subscription: LocalSubscription = {
+      topicFilter,
+      qos: options.qos ?? 0,
+      retainHandling: options.retained === false ? 2 : 0,
+      receiver: { receive: (publication, qos) => handler(received(publication, qos)) },
+    };
+    client.subscribe(subscription);
+    return () => client.unsubscribe(subscription);
+  }
+
+  /** A Scalability Protocols socket whose inproc:// names are those of the bridges of this gateway. Stopped with it. */
+  socket(protocol: Protocol, options: SpSocketOptions = {}): SpSocket {
+    const socket = this.gateway.native.open(protocol, {
+      sendBuffer: options.sendBuffer ?? SEND_BUFFER,
+      overflow: options.overflow ?? 'drop_oldest',
+      recvMaxSize: options.recvMaxSize ?? RECV_MAX,
+      reconnectMaxMs: RECONNECT_MAX_MS,
+      ipcMode: null,
+      ipcGroup: null,
+      interface: null,
+      tlsServer: null,
+      tlsClient: null,
+    });
+    this.sockets.add(socket);
+    return socket;
+  }
+
+  private attached(): LocalClient {
+    if (this.client === null) throw new GatewayError('GW-STATE', 'the gateway is not running');
+    return this.client;
+  }
+}
+
+function received(publication: Publication, qos: Qos): ReceivedMessage {
+  const { topic, retain, properties } = publication;
+  return { topic, payload: Uint8Array.from(publication.payload()), qos, retain, properties };
+}
+
+function settled(hold: Hold): Promise<void> {
+  return new Promise((resolve, reject) => {
+    hold.whenDone((reasonCode) => {
+      if (reasonCode < 0x80) resolve();
+      else reject(new GatewayError('STORE-WRITE', 'the message could not be kept'));
+    });
   });
+}
+
+/** Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the configuration. */
+export function createGateway(source: GatewaySource, options: GatewayOptions = {}): EmbeddedGateway {
+  const { env = {} } = options;
+  const load = (set: readonly string[] = []) => loadConfig({ ...sourceOf(source), set, env });
+  const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {} };
+  return new EmbeddedGateway(new Gateway(load(), parts));
+}
+
+function sourceOf(source: GatewaySource): Pick<Parameters<typeof loadConfig>[0], 'file' | 'text'> {
+  if ('file' in source) return { file: source.file };
+  if ('hocon' in source) return { text: { text: source.hocon, dialect: 'hocon' } };
+  if ('toml' in source) return { text: { text: source.toml, dialect: 'toml' } };
+  return { text: { text: JSON.stringify(source.tree), dialect: 'hocon' } };
 }

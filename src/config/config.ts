@@ -541,6 +541,8 @@ export type TreeValue = string | number | boolean | null | readonly TreeValue[] 
 export interface LoadOptions {
   /** Path of the file; without it ./tidegate.conf, ./tidegate.toml and the same in /etc/tidegate are tried. */
   readonly file?: string;
+  /** Instead of a file: the configuration itself, which can include nothing. */
+  readonly text?: { readonly text: string; readonly dialect: 'hocon' | 'toml' };
   /** `a.b=value`, literal; the last ones win. */
   readonly set?: readonly string[];
   /** Usually process.env. */

@@ -25,8 +25,9 @@ export function load(options: LoadOptions): Loaded {
   const { env = {}, set = [], cwd = process.cwd() } = options;
   const files: string[] = [];
   const sink = new Sink();
-  const main = options.file ?? findFile(cwd);
-  const written = main === null ? blockNode(DEFAULTS) : readMain(main, cwd, env, files, sink.warnings);
+  const source = options.text ?? options.file ?? findFile(cwd);
+  const main = typeof source === 'string' ? source : null;
+  const written = source === null ? blockNode(DEFAULTS) : readMain(source, cwd, env, files, sink.warnings);
   let tree = applyOverrides(written, env, set, cwd, sink.problems);
   tree = withListeners(adaptNanomq(tree, sink.warnings));
   const root = ROOT.read(tree, '', sink);
@@ -44,7 +45,7 @@ export function load(options: LoadOptions): Loaded {
 }
 
 /** What was odd before the first mistake is told with it: a value that a comment has cut often is the cause. */
-function readMain(main: string, cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
+function readMain(main: Parameters<typeof treeOf>[0], cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
   try {
     return treeOf(main, cwd, (name) => own(env, name), files, warnings);
   } catch (error) {

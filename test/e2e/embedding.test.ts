@@ -1,0 +1,58 @@
+// The examples of docs/embedding.md, as they stand there, against the library.
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createGateway, type EmbeddedGateway, GatewayError } from '../../src/index.ts';
+
+const page = readFileSync(new URL('../../docs/embedding.md', import.meta.url), 'utf8');
+const examples = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map((match) => match[1]);
+
+/** Runs an example: its import is the library under test, what it prints is collected. */
+async function run(example: string): Promise<string[]> {
+  const printed: string[] = [];
+  const body = example.replace(/^import .*$/m, '');
+  const AsyncFunction = Object.getPrototypeOf(async () => {}).constructor as new (
+    ...args: string[]
+  ) => (...args: unknown[]) => Promise<void>;
+  const console = { log: (...words: unknown[]) => printed.push(words.join(' ')) };
+  await new AsyncFunction('createGateway', 'console', 'Buffer', body)(createGateway, console, Buffer);
+  return printed;
+}
+
+describe('documentation of the library', () => {
+  it('has a first example that prints an address and a message', async () => {
+    const [address, message] = await run(examples[0]);
+    expect(address).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(message).toBe('sensor/1/temp 21.5');
+  });
+
+  it('has a second example that gets a frame over inproc', async () => {
+    expect(await run(examples[1])).toEqual(['edge:21.5']);
+  });
+});
+
+describe('embedded gateway', () => {
+  let gateway: EmbeddedGateway | null = null;
+  afterEach(() => gateway?.stop());
+
+  it('throws every problem of a wrong configuration before anything is opened', () => {
+    expect(() => createGateway({ hocon: 'mqtt { max_qos = 9 }\npersistence { syncc = ack }' })).toThrow(GatewayError);
+    expect(() => createGateway({ tree: { mqtt: { max_qos: 9 } } })).toThrow(/max_qos/);
+  });
+
+  it('refuses what is no topic name and what is no topic filter', async () => {
+    gateway = createGateway({ tree: { listeners: { tcp: { bind: '127.0.0.1:0' } } } });
+    await gateway.start();
+    await expect(gateway.publish('a/#', 'x')).rejects.toThrow(GatewayError);
+    expect(() => gateway?.subscribe('a/#/b', () => {})).toThrow(GatewayError);
+  });
+
+  it('gives retained messages to a new subscription first, and not when it does not want them', async () => {
+    gateway = createGateway({ tree: { listeners: { tcp: { bind: '127.0.0.1:0' } } } });
+    await gateway.start();
+    await gateway.publish('state/1', 'kept', { retain: true, qos: 1 });
+    const got: string[] = [];
+    gateway.subscribe('state/#', (message) => got.push(`${message.topic} ${message.retain}`), { qos: 1 });
+    gateway.subscribe('state/+', () => got.push('never'), { retained: false });
+    expect(got).toEqual(['state/1 true']);
+  });
+});
