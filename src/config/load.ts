@@ -45,7 +45,13 @@ export function load(options: LoadOptions): Loaded {
 }
 
 /** What was odd before the first mistake is told with it: a value that a comment has cut often is the cause. */
-function readMain(main: Parameters<typeof treeOf>[0], cwd: string, env: Env, files: string[], warnings: Problem[]): BlockNode {
+function readMain(
+  main: Parameters<typeof treeOf>[0],
+  cwd: string,
+  env: Env,
+  files: string[],
+  warnings: Problem[],
+): BlockNode {
   try {
     return treeOf(main, cwd, (name) => own(env, name), files, warnings);
   } catch (error) {

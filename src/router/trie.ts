@@ -1,16 +1,41 @@
 // Subscriptions by topic filter: finding all that match a topic costs its levels, not the number of subscriptions.
 // Used by routes.ts only. Wildcards as in MQTT 5.0 section 4.7.1; topics that begin with $ as in 4.7.2.
+import type { Receiver } from '../delivery/delivery.ts';
 import type { Subscription } from './router.ts';
 import type { SharedGroup } from './shared.ts';
+
+/** The subscriptions of one filter, by receiver. Most filters have one, and a map for each would be most of the memory. */
+type Few = Subscription | Map<Receiver, Subscription> | null;
+
+function addTo(few: Few, subscription: Subscription): Few {
+  if (few === null) return subscription;
+  if (few instanceof Map) return few.set(subscription.receiver, subscription);
+  if (few.receiver === subscription.receiver) return subscription;
+  return new Map([
+    [few.receiver, few],
+    [subscription.receiver, subscription],
+  ]);
+}
+
+function findIn(few: Few, receiver: Receiver): Subscription | undefined {
+  if (few === null) return undefined;
+  if (few instanceof Map) return few.get(receiver);
+  return few.receiver === receiver ? few : undefined;
+}
+
+function removeFrom(few: Few, receiver: Receiver): Few {
+  if (few instanceof Map) return few.delete(receiver) && few.size === 0 ? null : few;
+  return few !== null && few.receiver === receiver ? null : few;
+}
 
 class Node {
   children: Map<string, Node> | null = null;
   /** The child for `+`. */
   plus: Node | null = null;
   /** Subscriptions whose filter ends here. */
-  own: Map<unknown, Subscription> | null = null;
+  own: Few = null;
   /** Those that end here with `#`. */
-  rest: Map<unknown, Subscription> | null = null;
+  rest: Few = null;
   ownGroups: Map<string, SharedGroup> | null = null;
   restGroups: Map<string, SharedGroup> | null = null;
 
@@ -18,8 +43,8 @@ class Node {
     return (
       this.plus === null &&
       (this.children === null || this.children.size === 0) &&
-      (this.own === null || this.own.size === 0) &&
-      (this.rest === null || this.rest.size === 0) &&
+      this.own === null &&
+      this.rest === null &&
       (this.ownGroups === null || this.ownGroups.size === 0) &&
       (this.restGroups === null || this.restGroups.size === 0)
     );
@@ -40,22 +65,23 @@ export class SubscriptionTrie {
   /** Adds or replaces; gives the subscription that was there. */
   add(subscription: Subscription): Subscription | undefined {
     const { node, rest } = this.place(subscription.filter);
-    const map = rest ? (node.rest ??= new Map()) : (node.own ??= new Map());
-    const before = map.get(subscription.receiver);
-    if (map.size === 0) this.filterCount++;
-    map.set(subscription.receiver, subscription);
+    const few = rest ? node.rest : node.own;
+    const before = findIn(few, subscription.receiver);
+    if (few === null) this.filterCount++;
+    if (rest) node.rest = addTo(few, subscription);
+    else node.own = addTo(few, subscription);
     return before;
   }
 
-  remove(receiver: unknown, filter: string): Subscription | undefined {
+  remove(receiver: Receiver, filter: string): Subscription | undefined {
     return this.at(filter, (node, rest) => {
-      const map = rest ? node.rest : node.own;
-      const before = map?.get(receiver);
-      if (map?.delete(receiver) && map.size === 0) {
-        this.filterCount--;
-        if (rest) node.rest = null;
-        else node.own = null;
-      }
+      const few = rest ? node.rest : node.own;
+      const before = findIn(few, receiver);
+      if (before === undefined) return undefined;
+      const left = removeFrom(few, receiver);
+      if (left === null) this.filterCount--;
+      if (rest) node.rest = left;
+      else node.own = left;
       return before;
     });
   }
@@ -171,11 +197,8 @@ export class SubscriptionTrie {
   }
 }
 
-function collect(
-  subscriptions: Map<unknown, Subscription> | null,
-  groups: Map<string, SharedGroup> | null,
-  found: Matches,
-): void {
-  if (subscriptions !== null) for (const subscription of subscriptions.values()) found.subscriptions.push(subscription);
+function collect(few: Few, groups: Map<string, SharedGroup> | null, found: Matches): void {
+  if (few instanceof Map) for (const subscription of few.values()) found.subscriptions.push(subscription);
+  else if (few !== null) found.subscriptions.push(few);
   if (groups !== null) for (const group of groups.values()) found.groups.push(group);
 }
