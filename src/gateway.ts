@@ -18,6 +18,7 @@ import { missingFeatures } from './config/features.ts';
 import { ConfigError, formatProblem } from './config/problem.ts';
 import { type Change, diffConfig } from './config/reload.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
+import type { Webhook } from './console/webhook.ts';
 import { BridgesControl } from './control.ts';
 import { Listeners } from './listeners.ts';
 import { MqttBridges } from './mqttbridges.ts';
@@ -79,6 +80,7 @@ export class Gateway implements Service {
   /** Started, in order; stopped in reverse. */
   private readonly started: Part[] = [];
   private running: Running | null = null;
+  private webhook: Webhook | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
   /** Keys set by REST: on top of the file until the next start. */
@@ -125,6 +127,7 @@ export class Gateway implements Service {
     control.take(this.loaded.tree, this.loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, broker, bridges, control, listeners };
+    await this.startWebhook(config);
     const web = await this.startHttp(config);
     this.started.push({ name: 'listeners', stop: () => listeners.stop() });
     await listeners.start(config.listeners, config.mqtt.maxPacketSize);
@@ -221,6 +224,20 @@ export class Gateway implements Service {
     this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
     await bridges.start();
     return bridges;
+  }
+
+  /** Takes the place of the one before; nothing is loaded where none is configured. */
+  private async startWebhook(config: Config): Promise<void> {
+    const before = this.webhook;
+    this.webhook = null;
+    await before?.stop(0);
+    if (config.webhook === null) return;
+    const { Webhook } = await import('./console/webhook.ts');
+    const { broker } = this.runs();
+    const { log, metrics } = this;
+    this.webhook = new Webhook(config.webhook, { broker, clock: this.parts.clock, log, metrics });
+    await this.webhook.start();
+    if (before === null) this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
   }
 
   private mqttBridges(config: Config, broker: NativeBroker): MqttBridges {
@@ -466,6 +483,7 @@ export class Gateway implements Service {
     if (touched.length > 0) await listeners.apply(config.listeners, new Set(touched), config.mqtt.maxPacketSize);
     await listeners.reloadCertificates();
     await bridges.apply(bridgeOptions(config));
+    if (changes.some((change) => change.part === 'webhook')) await this.startWebhook(config);
     await this.applyProxies(config);
     control.take(next.tree, next.masked, config.bridges.nng.compat);
   }

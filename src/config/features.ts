@@ -19,12 +19,6 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   {
-    key: 'webhook',
-    text: 'webhooks are not available in this version; no event is sent',
-    warnOnly: true,
-    used: ({ webhook }) => (webhook === null ? [] : [webhook.source]),
-  },
-  {
     key: 'broker.engine',
     text: 'engine = aedes is not available in this version',
     used: ({ broker }) => (broker.engine === 'aedes' ? [broker.source] : []),

@@ -1,0 +1,291 @@
+// Tells an HTTP service what happens: one POST for each event that is configured, at most pool_size at once. Built by gateway.ts, loaded
+// only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
+// An answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops the event.
+// Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Clock, Timer } from '../base/clock.ts';
+import { errorText } from '../base/errors.ts';
+import { type Log, limitLog } from '../base/log.ts';
+import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
+import { Fifo } from '../base/queue.ts';
+import type { Service } from '../base/service.ts';
+import type { Broker, BrokerEvent, LocalClient, LocalReceiver } from '../broker/broker.ts';
+import { isTopicFilter } from '../mqtt/topic.ts';
+import { connackBody, disconnectedBody, type Encoding, publishBody, refusedBody } from './webhookbody.ts';
+
+/** `webhook`; the configuration's WebhookConfig fits. */
+export interface WebhookSettings {
+  readonly url: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly encoding: Encoding;
+  readonly poolSize: number;
+  readonly cancelTimeoutMs: number;
+  readonly events: readonly { readonly event: string; readonly topic: string | null }[];
+}
+
+export interface WebhookParts {
+  readonly broker: Pick<Broker, 'attach' | 'onEvent'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export const WEBHOOK_METRICS = {
+  sent: {
+    name: 'tidegate_webhook_sent_total',
+    text: 'Webhook events that the service has taken',
+    type: 'counter',
+    unit: 'items',
+  },
+  dropped: {
+    name: 'tidegate_webhook_dropped_total',
+    text: 'Webhook events that were not delivered, by reason',
+    type: 'counter',
+    unit: 'items',
+  },
+  failures: {
+    name: 'tidegate_webhook_failures_total',
+    text: 'Webhook requests without success, repeated or not',
+    type: 'counter',
+    unit: 'items',
+  },
+  queued: {
+    name: 'tidegate_webhook_queued',
+    text: 'Webhook events that wait',
+    type: 'gauge',
+    unit: 'items',
+  },
+} as const satisfies Record<string, MetricSpec>;
+
+type DropReason = 'queue-full' | 'refused' | 'failed' | 'stopped';
+
+/** Events and bytes that may wait. */
+const MOST_EVENTS = 10_000;
+const MOST_BYTES = 16 * 1024 * 1024;
+/** Pauses while the service is away: doubling from the first to the longest. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 30_000;
+/** Times an event is sent that the service answers with an error: one that it cannot digest must not stop the others. */
+const ATTEMPTS = 5;
+/** More of an answer is not read: the connection ends instead. */
+const LONGEST_ANSWER_BYTES = 64 * 1024;
+const WARN_EVERY_MS = 10_000;
+const DRAIN_MS = 20;
+
+interface Item {
+  readonly body: Buffer;
+  attempts: number;
+}
+
+/** taken, dropped for good, worth another try, or nobody there. */
+type Outcome = 'taken' | 'refused' | 'busy' | 'away';
+
+export class Webhook implements Service, LocalReceiver {
+  private readonly settings: WebhookSettings;
+  private readonly parts: WebhookParts;
+  private readonly warn: Log;
+  private readonly sent: Cell;
+  private readonly failures: Cell;
+  private readonly url: URL;
+  private readonly agent: HttpAgent | HttpsAgent;
+  private readonly queue = new Fifo<Item>();
+  private queuedBytes = 0;
+  private underway = 0;
+  private pauseMs = 0;
+  private timer: Timer | null = null;
+  private client: LocalClient | null = null;
+  private forget: (() => void) | null = null;
+  private stopped = false;
+
+  constructor(settings: WebhookSettings, parts: WebhookParts) {
+    this.settings = settings;
+    this.parts = parts;
+    this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
+    this.sent = parts.metrics.cell(WEBHOOK_METRICS.sent);
+    this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
+    parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.underway);
+    this.url = new URL(settings.url);
+    const options = { keepAlive: true, maxSockets: settings.poolSize };
+    this.agent = this.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+  }
+
+  async start(): Promise<void> {
+    const wanted = new Set(this.settings.events.map((event) => event.event));
+    const connack = wanted.has('on_client_connack') || wanted.has('on_client_connected');
+    const disconnected = wanted.has('on_client_disconnected');
+    if (connack || disconnected)
+      this.forget = this.parts.broker.onEvent((event) => this.happened(event, connack, disconnected));
+    this.subscribe();
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.stopped) return;
+    this.forget?.();
+    this.client?.close();
+    this.client = null;
+    const { clock } = this.parts;
+    const endMs = clock.mono() + deadlineMs;
+    while (this.queue.length + this.underway > 0 && this.pauseMs === 0 && clock.mono() < endMs)
+      await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
+    this.stopped = true;
+    this.timer?.cancel();
+    this.agent.destroy();
+    const left = this.queue.length;
+    for (let item = this.queue.shift(); item !== undefined; item = this.queue.shift()) this.drop('stopped');
+    if (left > 0) this.parts.log('warn', 'HOOK-DROPPED', { reason: 'stopped', events: left });
+  }
+
+  /** A message that the broker has accepted. */
+  receive(publication: Parameters<LocalReceiver['receive']>[0]): void {
+    // Looked at before the body is made: a queue that is full costs nothing more.
+    if (this.full(publication.payloadEnd - publication.payloadStart)) return;
+    this.add(publishBody(publication, this.settings.encoding, this.parts.clock.now()));
+  }
+
+  private subscribe(): void {
+    const filters = this.settings.events
+      .filter((event) => event.event === 'on_message_publish')
+      .map((event) => event.topic || '#');
+    if (filters.length === 0) return;
+    this.client = this.parts.broker.attach({
+      clientId: 'webhook',
+      username: null,
+      kind: 'api',
+      bridge: null,
+      trusted: true,
+    });
+    for (const topicFilter of new Set(filters)) {
+      if (isTopicFilter(topicFilter)) this.client.subscribe({ topicFilter, qos: 2, receiver: this, retainHandling: 2 });
+    }
+  }
+
+  private happened(event: BrokerEvent, connack: boolean, disconnected: boolean): void {
+    if (event.kind === 'connected' && connack) this.add(connackBody(event.client));
+    else if (event.kind === 'refused' && connack) this.add(refusedBody(event));
+    else if (event.kind === 'disconnected' && disconnected) this.add(disconnectedBody(event));
+  }
+
+  private full(bytes: number): boolean {
+    if (this.queue.length < MOST_EVENTS && this.queuedBytes + bytes <= MOST_BYTES) return false;
+    this.drop('queue-full');
+    this.warn('warn', 'HOOK-DROPPED', { reason: 'queue-full', queued: this.queue.length, bytes: this.queuedBytes });
+    return true;
+  }
+
+  private add(body: Buffer): void {
+    if (this.full(body.length)) return;
+    this.queue.push({ body, attempts: 0 });
+    this.queuedBytes += body.length;
+    this.pump();
+  }
+
+  /** While the service is away one request at a time asks whether it is back. */
+  private pump(): void {
+    if (this.stopped || this.timer !== null) return;
+    const most = this.pauseMs > 0 ? 1 : this.settings.poolSize;
+    while (this.underway < most) {
+      const item = this.queue.shift();
+      if (item === undefined) return;
+      this.queuedBytes -= item.body.length;
+      this.underway++;
+      this.post(item.body, (outcome, why) => this.answered(item, outcome, why));
+    }
+  }
+
+  private answered(item: Item, outcome: Outcome, why: string): void {
+    this.underway--;
+    if (this.stopped) {
+      if (outcome === 'taken') this.sent.value++;
+      else this.drop('stopped');
+      return;
+    }
+    if (outcome === 'taken') {
+      this.sent.value++;
+      if (this.pauseMs > 0) this.parts.log('info', 'HOOK-UP', { host: this.url.host, queued: this.queue.length });
+      this.pauseMs = 0;
+    } else this.failed(item, outcome, why);
+    this.pump();
+  }
+
+  private failed(item: Item, outcome: Exclude<Outcome, 'taken'>, why: string): void {
+    this.failures.value++;
+    if (outcome === 'refused') {
+      this.drop('refused');
+      this.warn('warn', 'HOOK-DROPPED', { reason: 'refused', host: this.url.host, error: why });
+      return;
+    }
+    if (outcome === 'busy' && ++item.attempts >= ATTEMPTS) {
+      this.drop('failed');
+      this.warn('warn', 'HOOK-DROPPED', { reason: 'failed', host: this.url.host, error: why });
+    } else {
+      this.queue.unshift(item);
+      this.queuedBytes += item.body.length;
+    }
+    if (this.timer !== null) return;
+    if (this.pauseMs === 0) this.parts.log('warn', 'HOOK-DOWN', { host: this.url.host, error: why });
+    this.pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.pauseMs * 2));
+    this.timer = this.parts.clock.after(this.pauseMs, () => {
+      this.timer = null;
+      this.pump();
+    });
+  }
+
+  /** Calls `done` once, whatever happens. */
+  private post(body: Buffer, done: (outcome: Outcome, why: string) => void): void {
+    let open = true;
+    const finish = (outcome: Outcome, why: string): void => {
+      if (!open) return;
+      open = false;
+      timer.cancel();
+      done(outcome, why);
+    };
+    const send = this.url.protocol === 'https:' ? httpsRequest : httpRequest;
+    let request: ClientRequest;
+    try {
+      request = send(this.url, { method: 'POST', agent: this.agent, headers: this.headers(body.length) });
+    } catch (error) {
+      // A header that cannot be sent.
+      this.parts.clock.after(0, () => done('refused', errorText(error)));
+      return;
+    }
+    const timer = this.parts.clock.after(this.settings.cancelTimeoutMs, () => {
+      finish('away', `no answer within ${this.settings.cancelTimeoutMs} ms`);
+      request.destroy();
+    });
+    request.on('error', (error) => finish('away', errorText(error)));
+    request.on('close', () => finish('away', 'closed without an answer'));
+    request.on('response', (response) => readAway(response, (status) => finish(outcomeOf(status), `status ${status}`)));
+    request.end(body);
+  }
+
+  private headers(bytes: number): Record<string, string | number> {
+    const headers: Record<string, string | number> = Object.create(null);
+    headers['content-type'] = 'application/json';
+    for (const [name, value] of this.settings.headers) headers[name.toLowerCase()] = value;
+    headers['content-length'] = bytes;
+    return headers;
+  }
+
+  private drop(reason: DropReason): void {
+    this.parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason }).value++;
+  }
+}
+
+function outcomeOf(status: number): Outcome {
+  if (status >= 200 && status < 300) return 'taken';
+  // Asked to come again, or something is wrong over there.
+  return status === 408 || status === 425 || status === 429 || status >= 500 ? 'busy' : 'refused';
+}
+
+/** Reads the body to its end, so that the connection can be used again. */
+function readAway(response: IncomingMessage, done: (status: number) => void): void {
+  const status = response.statusCode ?? 0;
+  let bytes = 0;
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > LONGEST_ANSWER_BYTES) response.destroy();
+  });
+  response.on('error', () => done(status));
+  response.on('close', () => done(status));
+}
