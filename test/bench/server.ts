@@ -8,13 +8,17 @@ import path from 'node:path';
 
 const READY_MS = 15_000;
 
-/** A free loopback port. */
-export async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+/** Free loopback ports, all different: they are held until the last one is known. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers: net.Server[] = [];
+  for (let i = 0; i < count; i++) {
+    const server = net.createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    servers.push(server);
+  }
+  const ports = servers.map((server) => (server.address() as net.AddressInfo).port);
+  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  return ports;
 }
 
 function connects(port: number): Promise<boolean> {
@@ -48,7 +52,7 @@ export class Server {
   }
 
   static async gateway(root: string, nodeArgs: readonly string[]): Promise<Server> {
-    const [port, out, into] = [await freePort(), await freePort(), await freePort()];
+    const [port, out, into] = await freePorts(3);
     const conf = `listeners.tcp { bind = "127.0.0.1:${port}" }
 persistence { enable = false }
 auth { allow_anonymous = true }
@@ -68,7 +72,7 @@ bridges.nng {
 
   /** mosquitto without its limits on what is in flight and queued, and without Nagle's delay: as fast as it goes. */
   static async mosquitto(program: string): Promise<Server> {
-    const port = await freePort();
+    const [port] = await freePorts(1);
     const conf = `listener ${port} 127.0.0.1
 allow_anonymous true
 set_tcp_nodelay true
