@@ -1,10 +1,11 @@
 // A durable journal for tests: its file in a folder of its own, its writer bundled once a process, what it logs kept as a list.
 // crashCopy() is what a crash leaves: the files as they are at this moment, without the first journal having closed them.
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type BuildOptions, build, buildSync } from 'esbuild';
+import { type BuildOptions, build, buildSync, type PluginBuild } from 'esbuild';
 import { systemClock } from '../../src/base/clock.ts';
 import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
@@ -17,66 +18,55 @@ import type { Journal, QueuedState, StoredMessage, StoredSession, StoredSubscrip
 
 let bundled: URL | null = null;
 
-/** A name for a bundle inside the project, so that it finds libsql. */
-function bundleFile(name: string): string {
-  const folder = resolve(import.meta.dirname, '../../node_modules/.cache/tidegate');
-  mkdirSync(folder, { recursive: true });
-  return join(folder, `${name}-${process.pid}-${process.hrtime.bigint()}.mjs`);
-}
-
-const BUNDLE: BuildOptions = {
-  entryPoints: [resolve(import.meta.dirname, '../../src/store/worker.ts')],
+const BUNDLE = {
   bundle: true,
   platform: 'node',
   format: 'esm',
-  external: ['libsql'],
   logLevel: 'silent',
-};
+  write: false,
+} as const satisfies BuildOptions;
+
+const WRITER = resolve(import.meta.dirname, '../../src/store/worker.ts');
+
+/** Writes a bundle inside the project, so that it finds libsql, under a name of its content: it is there once however often it is made. */
+function kept(name: string, result: { outputFiles: { text: string }[] }): string {
+  const { text } = result.outputFiles[0];
+  const folder = resolve(import.meta.dirname, '../../node_modules/.cache/tidegate');
+  const file = join(folder, `${name}-${createHash('sha256').update(text).digest('hex').slice(0, 16)}.mjs`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${file}.${process.pid}`, text);
+  renameSync(`${file}.${process.pid}`, file);
+  return file;
+}
 
 /** The writer as one JavaScript file: threads start ten times faster than through a TypeScript loader. */
 export function writerBundle(): URL {
-  if (bundled === null) {
-    const outfile = bundleFile('writer');
-    buildSync({ ...BUNDLE, outfile });
-    bundled = pathToFileURL(outfile);
-    removeAtExit(outfile);
-  }
+  bundled ??= pathToFileURL(kept('writer', buildSync({ ...BUNDLE, external: ['libsql'], entryPoints: [WRITER] })));
   return bundled;
 }
 
 /** A writer whose commits fail on demand (failingdriver.ts). */
 export async function faultyWriter(): Promise<URL> {
-  const outfile = bundleFile('faulty');
-  await build({
-    ...BUNDLE,
-    outfile,
-    plugins: [
-      {
-        name: 'failing-driver',
-        setup: (b) => {
-          b.onResolve({ filter: /\/driver\.ts$/ }, (args) =>
-            args.importer.endsWith('failingdriver.ts')
-              ? undefined
-              : { path: resolve(import.meta.dirname, 'failingdriver.ts') },
-          );
-        },
-      },
-    ],
-  });
-  removeAtExit(outfile);
-  return pathToFileURL(outfile);
+  const driver = {
+    name: 'failing-driver',
+    setup: (b: PluginBuild): void => {
+      b.onResolve({ filter: /\/driver\.ts$/ }, (args) =>
+        args.importer.endsWith('failingdriver.ts')
+          ? undefined
+          : { path: resolve(import.meta.dirname, 'failingdriver.ts') },
+      );
+    },
+  };
+  return pathToFileURL(
+    kept('faulty', await build({ ...BUNDLE, external: ['libsql'], entryPoints: [WRITER], plugins: [driver] })),
+  );
 }
 
 /** A program of test/harness as one JavaScript file, for child processes. */
 export function programBundle(name: string): string {
-  const outfile = bundleFile(name);
-  buildSync({ ...BUNDLE, entryPoints: [resolve(import.meta.dirname, `${name}.ts`)], outfile });
-  removeAtExit(outfile);
-  return outfile;
-}
-
-function removeAtExit(file: string): void {
-  process.once('exit', () => rmSync(file, { force: true }));
+  const entry = resolve(import.meta.dirname, `${name}.ts`);
+  return kept(name, buildSync({ ...BUNDLE, external: ['libsql'], entryPoints: [entry] }));
 }
 
 /** A new folder with a path for a database in it. */

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { Restored } from '../../src/store/store.ts';
 import { programBundle, storePath, testJournal, writerBundle } from '../harness/journal.ts';
 
-const ROUNDS = Number(process.env.TIDEGATE_CRASH_ROUNDS ?? 12);
+const ROUNDS = Number(process.env.TIDEGATE_CRASH_ROUNDS ?? 8);
 /** Rounds on one database. */
 const FRESH = 10;
 
