@@ -150,7 +150,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   pipes(): PipeView[] {
-    return [...this.ups];
+    return this.ups.map((pipe) => pipe.view());
   }
 
   endpoints(): EndpointView[] {

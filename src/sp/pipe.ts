@@ -114,6 +114,12 @@ export class Pipe implements PipeView, Flushable {
     return this.queue.bytes + this.unconfirmed();
   }
 
+  /** What there is to see, now: without what hangs on a pipe. */
+  view(): PipeView {
+    const { id, url, remote, since, queuedBytes, messagesSent, messagesReceived, dropped } = this;
+    return { id, url, remote, since, queuedBytes, messagesSent, messagesReceived, dropped };
+  }
+
   /** Greets and begins to read. */
   start(): void {
     const { connection, context } = this;

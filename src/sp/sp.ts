@@ -104,6 +104,7 @@ export interface SpSocket {
   /** Stops reading from every peer soon, for a receiver that is behind; peers then wait or drop by their own policy. */
   pause(): void;
   resume(): void;
+  /** A picture of now: plain values. */
   pipes(): PipeView[];
   endpoints(): EndpointView[];
   /** Stops everything: queued messages get up to `deadlineMs` to leave. */

@@ -203,6 +203,7 @@ export function spContract(contract: SpContract): void {
       const [pub, sub] = await pair('pub0', 'sub0');
       await deliver(pub, sub, ['x']);
       expect(pub.socket.pipes()).toHaveLength(1);
+      expect(JSON.parse(JSON.stringify(pub.socket.pipes()))).toEqual(pub.socket.pipes());
       expect(pub.socket.pipes()[0].messagesSent).toBeGreaterThan(0);
       expect(sub.socket.pipes()[0].messagesReceived).toBeGreaterThan(0);
       await sub.socket.stop(1000);
