@@ -21,6 +21,12 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
+/** A free loopback port. */
+export async function freePort(): Promise<number> {
+  const [port] = await freePorts(1);
+  return port;
+}
+
 function connects(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1');
@@ -72,7 +78,7 @@ bridges.nng {
 
   /** mosquitto without its limits on what is in flight and queued, and without Nagle's delay: as fast as it goes. */
   static async mosquitto(program: string): Promise<Server> {
-    const [port] = await freePorts(1);
+    const port = await freePort();
     const conf = `listener ${port} 127.0.0.1
 allow_anonymous true
 set_tcp_nodelay true
