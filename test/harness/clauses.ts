@@ -40,7 +40,7 @@ export interface Conformance {
   unknown: string[];
 }
 
-const TAG = /([~!]?)\[(MQTT-[0-9.-]*[0-9])(?: of (3\.1\.1|5\.0))?\]/g;
+const TAG = /([~!]?)\[(MQTT-[0-9.-]*[0-9]-[0-9]+)(?: of (3\.1\.1|5\.0))?\]/g;
 
 /** All tags in a piece of source text. */
 export function tagsIn(text: string): Tag[] {
