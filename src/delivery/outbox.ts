@@ -272,6 +272,8 @@ export class Outbox implements SessionOutbox {
     this.queue.clear();
     this.queueBytes = 0;
     for (const entry of shared) entry.share?.redeliver(entry.message, this);
+    // Their new places are written before this session's end, which follows, can be.
+    if (shared.length > 0 && this.journal.durable) this.journal.barrierAll(new Hold());
   }
 
   /** Takes over the messages of a session found in the store. */

@@ -157,7 +157,12 @@ export class Inbound {
     if (session.inbound.has(packetId)) {
       // The same message again: acknowledged again, not delivered again [MQTT-4.3.3-10].
       this.core.stats.duplicatesQos2++;
-      this.acks.answer(PUBREC, packetId, SUCCESS, null);
+      if (session.outbox.durable) {
+        // The first one may still be on its way to the disk, on a connection that has gone since.
+        this.core.journal.inboundPut(session.clientId, packetId);
+        this.core.journal.barrier(publication.hold());
+      }
+      this.acks.answer(PUBREC, packetId, SUCCESS, publication.held);
       return;
     }
     this.checkQuota();
