@@ -119,6 +119,8 @@ function forwardRule(rule: PubKeys['forwards'][number], sink: Sink): ForwardRule
     qos: qos(rule.qos),
     retain: rule.retain,
     from: rule.from,
+    payload: rule.payload,
+    rateLimit: rule.rate_limit,
     source: sink.at(rule),
   };
 }
@@ -170,6 +172,8 @@ function subscriptionRule(rule: SubKeys['subscription'][number], compat: NngComp
     qos: qos(rule.qos),
     retain: rule.retain,
     match: rule.match,
+    payload: rule.payload,
+    rateLimit: rule.rate_limit,
     source: sink.at(rule),
   };
 }

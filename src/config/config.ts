@@ -215,6 +215,9 @@ export interface ForwardRule {
   readonly qos: QosLevel;
   readonly retain: 'any' | 'live' | 'retained';
   readonly from: 'any' | 'mqtt';
+  readonly payload: 'raw' | 'base64' | 'json';
+  /** Messages a second, 0 = no limit. */
+  readonly rateLimit: number;
   readonly source: Position;
 }
 
@@ -230,6 +233,9 @@ export interface SubscriptionRule {
   readonly qos: QosLevel;
   readonly retain: boolean;
   readonly match: 'prefix' | 'level' | 'exact';
+  readonly payload: 'raw' | 'base64' | 'json';
+  /** Messages a second, 0 = no limit. */
+  readonly rateLimit: number;
   readonly source: Position;
 }
 

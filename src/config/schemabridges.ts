@@ -46,6 +46,15 @@ const FORWARD = block(
       text: 'any: retained publishes too; live: only those without RETAIN; retained: any, and the stored ones when the bridge starts.',
     }),
     from: word(['any', 'mqtt'], { default: 'any', text: 'mqtt: not what other bridges brought in.' }),
+    payload: word(['raw', 'base64', 'json'], {
+      default: 'raw',
+      text: 'raw: payload as it is; base64: as text; json: an object with topic, qos, retain and payload.',
+    }),
+    rate_limit: int({
+      default: 0,
+      max: 1_000_000_000,
+      text: 'Messages a second the rule passes on, the rest is dropped and counted; 0 = no limit.',
+    }),
   },
   { unknown: 'error', text: 'One rule.' },
 );
@@ -65,6 +74,15 @@ const SUBSCRIPTION = block(
     match: word(['prefix', 'level', 'exact'], {
       default: 'prefix',
       text: 'What may stand between remote_topic and the delimiter: anything, only further levels, or nothing.',
+    }),
+    payload: word(['raw', 'base64', 'json'], {
+      default: 'raw',
+      text: 'raw: payload as it is; base64: decoded; json: the member payload of an object.',
+    }),
+    rate_limit: int({
+      default: 0,
+      max: 1_000_000_000,
+      text: 'Messages a second the rule passes on, the rest is dropped and counted; 0 = no limit.',
     }),
   },
   { unknown: 'error', text: 'One rule.' },

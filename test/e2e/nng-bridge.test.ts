@@ -106,3 +106,23 @@ test('frames become publishes and can be forwarded by a bridge of another name, 
   expect(same.watch.bodies).toEqual(['same/x']);
   expect(got[0]).toBe('l/can/1 21 q1');
 });
+test('payload and rate_limit of a rule are in force', async () => {
+  gateway = await testGateway(
+    `${HEAD}bridges.nng.sub.a { enable = true, sub_url = "tcp://127.0.0.1:0", subscription = [
+      { remote_topic = "b", nng_delimiter = ":", local_topic = "l/b", payload = base64 },
+      { remote_topic = "r", nng_delimiter = ":", local_topic = "l/r", rate_limit = 1 }, { remote_topic = "end", nng_delimiter = ":", local_topic = "l/end" } ] }`,
+  );
+  const reader = await client();
+  const got: string[] = [];
+  const ended = new Promise<void>((resolve) => {
+    reader.on('message', (topic, payload) => {
+      got.push(`${topic} ${payload.toString('latin1')}`);
+      if (topic === 'l/end') resolve();
+    });
+  });
+  await reader.subscribeAsync('l/#');
+  const pub = await peer('pub0', boundOf('sub', 'a'));
+  for (const body of ['b:AP8=', 'b:***', 'r:1', 'r:2', 'end:']) sendText(pub.socket, body);
+  await ended;
+  expect(got).toEqual(['l/b \x00\xff', 'l/r 1', 'l/end ']);
+});
