@@ -4,7 +4,6 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -90,6 +89,9 @@ function declarations(): void {
   }
 }
 
+/** The pages of the console go straight to dist/web, by a script of their own. */
+const PAGES = 'web';
+
 /** Moves the new files in, then removes what the new build does not have. */
 function swap(): void {
   mkdirSync(out, { recursive: true });
@@ -102,17 +104,20 @@ function swap(): void {
     else renameSync(file, target);
   }
   for (const file of sourcesOf(out).reverse()) {
-    if (!made.has(path.relative(out, file))) rmSync(file, { recursive: true, force: true });
+    const name = path.relative(out, file);
+    if (name !== PAGES && !name.startsWith(`${PAGES}${path.sep}`) && !made.has(name))
+      rmSync(file, { recursive: true, force: true });
   }
 }
 
 try {
   await bundle();
-  const pages = path.join(root, 'src/console/web');
-  if (existsSync(path.join(pages, 'index.html'))) cpSync(pages, path.join(fresh, 'web'), { recursive: true });
   declarations();
   chmodSync(path.join(fresh, 'main.js'), 0o755);
   swap();
+  const pages = path.join(root, 'scripts/web.ts');
+  if (existsSync(pages))
+    execFileSync(path.join(root, 'node_modules/.bin/tsx'), [pages], { cwd: root, stdio: 'inherit' });
 } finally {
   rmSync(fresh, { recursive: true, force: true });
 }

@@ -13,20 +13,33 @@ policy=/usr/sbin/policy-rc.d
 
 say() { echo "setup: $*" >&2; }
 
+# Whether node_modules holds what package-lock.json asks for: every package in its version; optional ones may be missing.
+# npm itself keeps the list of what it has installed.
+fits() {
+  [ -f node_modules/.package-lock.json ] || return 1
+  node -e '
+    const read = (file) => JSON.parse(require("node:fs").readFileSync(file, "utf8")).packages;
+    const [wanted, have] = [read("package-lock.json"), read("node_modules/.package-lock.json")];
+    const missing = Object.keys(wanted).filter((name) => {
+      if (name === "" || wanted[name].link) return false;
+      return have[name] ? have[name].version !== wanted[name].version : !(wanted[name].optional || wanted[name].devOptional);
+    });
+    process.exit(missing.length === 0 ? 0 : 1);
+  '
+}
+
 packages() {
   local major minor
   if ! command -v node >/dev/null; then say "Node.js 20.19 or newer is needed"; exit 1; fi
   IFS=. read -r major minor _ <<<"$(node -p process.versions.node)"
   if ((major < 20 || (major == 20 && minor < 19))); then say "Node.js 20.19 or newer is needed, this is $(node -v)"; exit 1; fi
-  # The lock file that node_modules was made from is kept inside it: no guessing from times of files.
-  if [ -d node_modules ] && cmp -s package-lock.json node_modules/.tidegate-lock; then return 0; fi
+  if fits; then return 0; fi
   say "npm ci"
   # Addons are compiled against the headers that came with this Node.js, where it brought them; nothing is downloaded for it.
   local prefix
   prefix=$(node -p 'require("node:path").dirname(require("node:path").dirname(fs.realpathSync(process.execPath)))')
   if [ -f "$prefix/include/node/node.h" ]; then export npm_config_nodedir="$prefix"; fi
   npm ci --no-audit --no-fund --loglevel=error </dev/null || { say "npm ci failed"; exit 1; }
-  cp package-lock.json node_modules/.tidegate-lock
 }
 
 # Debian starts a service as soon as its package is installed; a policy file that says 101 forbids it for that while.
