@@ -26,7 +26,7 @@ dist/main.js: $(sources) | setup
 
 check: setup ## types, lint, layers, generated files
 	@failed=0; \
-	for step in "tsc --noEmit" "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check"; do \
+	for step in "tsc --noEmit" $(if $(wildcard src/console/web/tsconfig.json),"tsc --noEmit -p src/console/web") "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check"; do \
 	  echo "check: $$step"; npx --no-install $$step || failed=1; \
 	done; exit $$failed
 
