@@ -38,6 +38,8 @@ interface BenchOptions {
   readonly json?: boolean;
 }
 
+const WINDOW_BYTES = 2 * 1024 * 1024;
+
 function whole(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -89,6 +91,11 @@ function spUrl(text: string): SpTarget {
   throw new InvalidArgumentError('It has to be tcp://host:port or ipc:///path.');
 }
 
+/** What brokers hold for a subscriber before they drop: at QoS 0 some megabytes, at QoS 1 and 2 about a thousand messages. */
+function defaultWindow({ qos: level, size }: BenchOptions): number {
+  return Math.min(level === 0 ? 10_000 : 1000, Math.max(10, Math.floor(WINDOW_BYTES / size)));
+}
+
 function loadOptions(options: BenchOptions): LoadOptions {
   const { publishTo, receiveFrom } = { publishTo: options.pubUrl ?? null, receiveFrom: options.subUrl ?? null };
   if (publishTo !== null && options.pubs !== 1) throw new GatewayError('CLI-USAGE', '--pub-url has one publisher');
@@ -113,8 +120,7 @@ function loadOptions(options: BenchOptions): LoadOptions {
     // A run of a fixed count is measured whole, one of a fixed time after everything is warm.
     warmupSeconds: options.warmup ?? (options.count > 0 ? 0 : Math.min(1, options.seconds / 4)),
     rate: options.rate,
-    // At QoS 1 and 2 less than what brokers queue for a session before they drop.
-    window: options.window ?? (options.qos === 0 ? 10_000 : 1000),
+    window: options.window ?? defaultWindow(options),
     inflight: options.inflight,
     publishTo,
     receiveFrom,
@@ -199,7 +205,7 @@ export function registerBench(program: Command, context: Context): void {
     .option('-r, --rate <per second>', 'messages a second in all; without it as fast as the window allows', positive, 0)
     .option(
       '-w, --window <messages>',
-      'messages sent and not yet received (default: 10000; 1000 at QoS 1 and 2)',
+      'messages sent and not yet received (default: 10000, at QoS 1 and 2 1000, and no more than 2 MB)',
       whole(1, 10_000_000),
     )
     .option('--inflight <messages>', 'unacknowledged messages of one publisher at QoS 1 and 2', whole(1, 65_535), 100)
