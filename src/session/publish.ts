@@ -10,6 +10,7 @@ import { newScan, scanPublish } from '../codec/publish.ts';
 import { readText } from '../codec/text.ts';
 import { Publication } from '../mqtt/message.ts';
 import { PUBACK, PUBCOMP, PUBLISH, PUBREC, type Version } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import {
   NO_MATCHING_SUBSCRIBERS,
   NOT_AUTHORIZED,
@@ -55,6 +56,8 @@ export class Inbound {
   private readonly five: boolean;
   private readonly scan = newScan();
   private readonly publication: Publication;
+  /** Properties of the PUBLISH being handled. */
+  private decoded: Properties | null = null;
   private lastTopic: Buffer = Buffer.alloc(64);
   private lastBytes = -1;
   private lastName = '';
@@ -83,6 +86,9 @@ export class Inbound {
   publish(buffer: Buffer, frame: Frame, end: number): number {
     const scan = this.scan;
     scanPublish(buffer, frame, this.version, scan);
+    this.decoded = scan.hasProperties
+      ? decodeProperties(buffer, scan.propertiesAt, frame.end, PUBLISH).properties
+      : null;
     if (!this.resolve(buffer)) return WAIT;
     const limits = this.core.limits;
     if (scan.qos > limits.maxQos) throw new ProtocolError(QOS_NOT_SUPPORTED, `PUBLISH with QoS ${scan.qos}`); // [MQTT-3.2.2-11]
@@ -102,7 +108,7 @@ export class Inbound {
     // Bytes are passed on as they are only with a topic and with a length in its shortest form [MQTT-1.5.5-1]: no last byte of 0.
     const minimal = frame.bodyStart === frame.packetStart + 2 || buffer[frame.bodyStart - 1] !== 0;
     publication.packetStart = minimal && scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
-    if (scan.hasProperties) this.readProperties(buffer, frame);
+    if (this.decoded !== null) this.useProperties(this.decoded);
     if (scan.qos === 0) {
       if (!scan.retain && !scan.hasProperties && publication.packetStart >= 0) return this.run(buffer, frame, end);
       this.count(1, frame.end - frame.packetStart);
@@ -283,7 +289,11 @@ export class Inbound {
   private resolve(buffer: Buffer): boolean {
     const scan = this.scan;
     const bytes = scan.topicEnd - scan.topicStart;
-    if (bytes === this.lastBytes && this.access().authorizer.version === this.verdictVersion && !scan.hasProperties) {
+    if (
+      bytes === this.lastBytes &&
+      this.access().authorizer.version === this.verdictVersion &&
+      this.decoded?.topicAlias === undefined
+    ) {
       const last = this.lastTopic;
       let i = 0;
       while (i < bytes && buffer[scan.topicStart + i] === last[i]) i++;
@@ -294,7 +304,7 @@ export class Inbound {
 
   private resolveNew(buffer: Buffer, bytes: number): boolean {
     const scan = this.scan;
-    const alias = scan.hasProperties ? this.readAlias(buffer) : 0;
+    const alias = this.readAlias();
     let topic: string;
     if (bytes === 0) {
       const known = alias > 0 ? this.aliases[alias] : undefined;
@@ -352,9 +362,8 @@ export class Inbound {
     this.verdicts.set(topic, verdict);
   }
 
-  private readAlias(buffer: Buffer): number {
-    const { properties } = decodeProperties(buffer, this.scan.propertiesAt, buffer.length, PUBLISH);
-    const alias = properties?.topicAlias;
+  private readAlias(): number {
+    const alias = this.decoded?.topicAlias;
     if (alias === undefined) return 0;
     if (alias === 0 || alias > this.core.limits.maxTopicAlias) {
       throw new ProtocolError(TOPIC_ALIAS_INVALID, `topic alias ${alias}`); // [MQTT-3.3.2-9]
@@ -362,9 +371,7 @@ export class Inbound {
     return alias;
   }
 
-  private readProperties(buffer: Buffer, frame: Frame): void {
-    const { properties } = decodeProperties(buffer, this.scan.propertiesAt, frame.end, PUBLISH);
-    if (properties === null) return;
+  private useProperties(properties: Properties): void {
     const publication = this.publication;
     if (properties.subscriptionIdentifiers !== undefined) {
       throw new ProtocolError(PROTOCOL_ERROR, 'PUBLISH from a client with a Subscription Identifier'); // [MQTT-3.3.4-6]
