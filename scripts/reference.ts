@@ -45,6 +45,10 @@ function sample(key: Key<unknown>): { value: TreeValue; isDefault: boolean } {
   return { value: example ?? (type.startsWith('true') ? true : type.includes('number') ? 1 : ''), isDefault: false };
 }
 
+function quoteName(name: string): string {
+  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
 function off(lines: readonly string[], indent: string): string[] {
   return lines.map((line) => `${indent}#${line.slice(indent.length)}`);
 }
@@ -106,7 +110,7 @@ function hoconKey(name: string, key: Key<unknown>, path: string, indent: string)
   if (isBlock(key)) {
     const named = key.inside?.kind === 'named' ? key.inside : null;
     if (named !== null) text.push(...wrap(`${named.group ? 'More of them: ' : ''}${path}.<name> { ... }`, indent));
-    const title = named !== null && !named.group ? `${name}.${named.example}` : name;
+    const title = named !== null && !named.group ? `${name}.${quoteName(named.example)}` : name;
     const lines = [`${indent}${title} {`, ...hoconFields(fieldsOf(key), path, `${indent}  `), `${indent}}`];
     return [...text, ...(isActive(key, path) ? lines : off(lines, indent))];
   }
@@ -132,7 +136,7 @@ function tomlTable(title: string, key: Key<unknown>, path: string, active: boole
   const named = key.inside?.kind === 'named' ? key.inside : null;
   const text = wrap(explain(key), '');
   if (named?.group) text.push(...wrap(`More of them: [${path}.<name>]`, ''));
-  const name = named !== null && !named.group ? `${title}.${named.example}` : title;
+  const name = named !== null && !named.group ? `${title}.${quoteName(named.example)}` : title;
   const fields = shown(fieldsOf(key));
   const here: string[] = [];
   const below: string[] = [];

@@ -78,7 +78,7 @@ function reportUnknown(
   sink: Sink,
   unknown: BlockOptions['unknown'],
 ): void {
-  const close = nearest(key, known);
+  const close = sink.full ? null : nearest(key, known);
   const message = `unknown key${close === null ? '' : `; did you mean ${close}?`}`;
   if (unknown === 'error') sink.problem(at, joinPath(path, key), message);
   else sink.warn(at, joinPath(path, key), `${message}${close === null ? '; it has no effect' : ' It has no effect'}`);
@@ -185,12 +185,20 @@ export function group<F extends Fields>(
 /** Free names with a text each: headers, user properties, users with passwords. */
 export function pairs(options: {
   readonly text: string;
-  readonly secret?: boolean;
+  /** Which values are secret: all, none, or those whose name fits. */
+  readonly secret?: boolean | RegExp;
   readonly example?: TreeValue;
 }): Key<readonly (readonly [string, string])[]> {
   const { secret = false } = options;
+  const isSecret = (name: string) => (typeof secret === 'boolean' ? secret : secret.test(name));
   return {
-    doc: { type: 'names with a text each', default: null, text: options.text, secret, example: options.example },
+    doc: {
+      type: 'names with a text each',
+      default: null,
+      text: options.text,
+      secret: secret === true,
+      example: options.example,
+    },
     inside: null,
     read(node, path, sink) {
       if (isNull(node)) return [];
@@ -209,7 +217,7 @@ export function pairs(options: {
       return values;
     },
     missing: () => [],
-    show: (value, mask) => showMap(new Map(value), (entry) => (mask && secret ? '***' : entry)),
+    show: (value, mask) => showMap(new Map(value), (entry, name) => (mask && isSecret(name) ? '***' : entry)),
   };
 }
 
@@ -227,10 +235,13 @@ export function ignored(what: string, type = 'anything'): Key<null> {
   };
 }
 
-function showMap<T>(values: ReadonlyMap<string, T>, show: (value: T) => TreeValue | undefined): TreeValue {
+function showMap<T>(
+  values: ReadonlyMap<string, T>,
+  show: (value: T, name: string) => TreeValue | undefined,
+): TreeValue {
   const out = Object.create(null) as Record<string, TreeValue>;
   for (const [key, value] of values) {
-    const shown = show(value);
+    const shown = show(value, key);
     if (shown !== undefined) out[key] = shown;
   }
   return out;

@@ -3,7 +3,7 @@
 // file's folder. Every value keeps file, line and column. Left out: url() and classpath() includes, include without extension.
 // Bounds: MAX_FILE_BYTES over all files, MAX_DEPTH levels, MAX_INCLUDES files inside each other.
 import { isAbsolute, resolve as resolvePath } from 'node:path';
-import { FORBIDDEN_KEY, formatPath, MAX_DEPTH, type ScalarNode } from './node.ts';
+import { FORBIDDEN_KEY, formatPath, MAX_DEPTH, MAX_KEY, MAX_NODES, type ScalarNode } from './node.ts';
 import { ConfigError, type Position, type Problem } from './problem.ts';
 import { joinText, put, type Raw, type RawBlock, type RawList, type RawReference } from './raw.ts';
 import { Scanner } from './scanner.ts';
@@ -17,8 +17,6 @@ export interface Source {
 }
 
 const MAX_INCLUDES = 16;
-// HOCON.md, "Unquoted strings": characters that cannot stand in them. A run also ends at "//".
-const RUN = /(?:[^$"{}[\]:=,+#`^?!@*&\\\s\ufeff/]|\/(?!\/))+/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHOLE_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const INCLUDE = /include(?=[\s"])[^\S\n]*(?="|required\s*\(|file\s*\(|url\s*\(|classpath\s*\()/y;
@@ -28,13 +26,13 @@ const INCLUDE = /include(?=[\s"])[^\S\n]*(?="|required\s*\(|file\s*\(|url\s*\(|c
  * still clear goes to `warnings`.
  */
 export function parseHocon(text: string, path: string, source: Source, warnings: Problem[]): RawBlock {
-  return new Parser(text, path, source, warnings, [], [], 0).parseRoot();
+  return new Parser(text, path, { source, warnings, nodes: 0 }, [], [], 0).parseRoot();
 }
 
 /** A key path as in `--set`: `a."b.c".d` -> [a, b.c, d]; null when it is none. */
 export function parsePath(text: string): string[] | null {
   const source: Source = { open: () => null, show: () => '' };
-  const parser = new Parser(text, '', source, [], [], [], 0);
+  const parser = new Parser(text, '', { source, warnings: [], nodes: 0 }, [], [], 0);
   try {
     return parser.parseWholePath();
   } catch (error) {
@@ -43,10 +41,17 @@ export function parsePath(text: string): string[] | null {
   }
 }
 
+/** What the parsers of a file and of all it includes share. */
+interface Reading {
+  readonly source: Source;
+  readonly warnings: Problem[];
+  /** Values so far. */
+  nodes: number;
+}
+
 class Parser extends Scanner {
   private readonly path: string;
-  private readonly source: Source;
-  private readonly warnings: Problem[];
+  private readonly reading: Reading;
   /** Files being read, to find includes that never end. */
   private readonly stack: readonly string[];
   private readonly prefix: readonly string[];
@@ -57,16 +62,14 @@ class Parser extends Scanner {
   constructor(
     text: string,
     path: string,
-    source: Source,
-    warnings: Problem[],
+    reading: Reading,
     stack: readonly string[],
     prefix: readonly string[],
     depth: number,
   ) {
-    super(text, source.show(path));
+    super(text, reading.source.show(path));
     this.path = path;
-    this.source = source;
-    this.warnings = warnings;
+    this.reading = reading;
     this.stack = [...stack, path];
     this.prefix = prefix;
     this.keys = [...prefix];
@@ -154,6 +157,7 @@ class Parser extends Scanner {
     let part = '';
     let hasPart = false;
     for (;;) {
+      if (part.length > MAX_KEY) this.failAt(at, `a name of more than ${MAX_KEY} characters`);
       const c = this.peek();
       if (c === '"') {
         part += this.parseString();
@@ -167,9 +171,9 @@ class Parser extends Scanner {
         if (goesOn && (hasPart || part !== '')) part += blanks;
         continue;
       }
-      const run = this.match(RUN);
+      const run = this.matchRun();
       if (run === '') break;
-      const pieces = run.split('.');
+      const pieces = run.split('.', MAX_DEPTH + 2);
       for (let i = 0; i < pieces.length; i++) {
         if (i > 0) {
           if (part === '' && !hasPart) this.failAt(at, 'a dot without a name before it');
@@ -187,6 +191,7 @@ class Parser extends Scanner {
       );
     }
     path.push(part);
+    if (path.some((name) => name.length > MAX_KEY)) this.failAt(at, `a name of more than ${MAX_KEY} characters`);
     if (path.includes(FORBIDDEN_KEY)) {
       throw new ConfigError([{ at, key: formatPath([...this.keys, ...path]), message: 'this name cannot be used' }]);
     }
@@ -218,6 +223,7 @@ class Parser extends Scanner {
       const partAt = this.here();
       const part = this.parsePart();
       if (part === null) break;
+      if (++this.reading.nodes > MAX_NODES) this.failAt(partAt, `more than ${MAX_NODES} values`);
       if (blanks !== '' && parts.length > 0) {
         parts.push({ kind: 'scalar', value: blanks, text: blanks, quoted: false, at: partAt });
       }
@@ -253,11 +259,11 @@ class Parser extends Scanner {
   private parseUnquoted(at: Position): ScalarNode | null {
     if (this.atComment()) return null;
     let text = this.match(NUMBER);
-    text += this.match(RUN);
+    text += this.matchRun();
     if (text === '') return null;
     if (this.atComment()) {
       const message = 'a comment begins inside this value and cuts it; put the value into quotes';
-      this.warnings.push({ at, key: formatPath(this.keys), message });
+      this.reading.warnings.push({ at, key: formatPath(this.keys), message });
     }
     return { kind: 'scalar', value: plainValue(text), text, quoted: false, at };
   }
@@ -275,7 +281,7 @@ class Parser extends Scanner {
       const value = this.parseValue();
       if (value.kind === 'concat' && value.parts.filter((part) => part.kind === 'block').length > 1) {
         const message = 'two blocks side by side become one element; put a comma between them if they are two';
-        this.warnings.push({ at: value.at, key: formatPath(this.keys), message });
+        this.reading.warnings.push({ at: value.at, key: formatPath(this.keys), message });
       }
       items.push(value);
       this.parseSeparator(']');
@@ -340,24 +346,16 @@ class Parser extends Scanner {
     if (this.stack.length >= MAX_INCLUDES) {
       throw new ConfigError([{ at, key, message: `more than ${MAX_INCLUDES} files include each other` }]);
     }
-    const text = this.source.open(path, at, key);
+    const text = this.reading.source.open(path, at, key);
     if (text === null) {
       // Users and rights left out by a misspelt name would leave the gateway open, so there it is never passed over.
       const must = required || this.keys[0] === 'auth';
       const problem = { at, key, message: `there is no file ${name}` };
       if (must) throw new ConfigError([problem]);
-      this.warnings.push({ ...problem, message: `${problem.message}, nothing is included` });
+      this.reading.warnings.push({ ...problem, message: `${problem.message}, nothing is included` });
       return;
     }
-    const inner = new Parser(
-      text,
-      path,
-      this.source,
-      this.warnings,
-      this.stack,
-      this.keys.slice(),
-      this.depth,
-    ).parseRoot();
+    const inner = new Parser(text, path, this.reading, this.stack, this.keys.slice(), this.depth).parseRoot();
     for (const [k, field] of inner.fields) for (const entry of field.entries) put(block, [k], entry, field.at);
   }
 

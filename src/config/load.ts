@@ -31,12 +31,12 @@ export function load(options: LoadOptions): Loaded {
   let tree = applyOverrides(written, env, set, cwd, sink.problems);
   tree = withListeners(adaptNanomq(tree, sink.warnings));
   const root = ROOT.read(tree, '', sink);
-  if (sink.problems.length > 0 || root === undefined) throw new ConfigError(sorted(sink.problems));
+  if (sink.problems.length > 0 || root === undefined) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
   const config = buildConfig(root, (name) => own(env, name) !== undefined, sink);
-  if (sink.problems.length > 0) throw new ConfigError(sorted(sink.problems));
+  if (sink.problems.length > 0) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
   return {
     config,
-    warnings: sorted(sink.warnings),
+    warnings: [...sorted(sink.warnings), ...sink.rest()],
     file: main,
     files,
     tree: ROOT.show(root, false) as Tree,

@@ -5,10 +5,14 @@ import type { ForwardRule, NngConfig, NngPubConfig, NngSubConfig, SubscriptionRu
 import type { Sink } from './sink.ts';
 import { filtersMeet } from './values.ts';
 
+/** Pairs of rules looked at for two bridges: a second of work at most, for a hint. */
+const MAX_PAIRS = 200_000;
+
 export function warnLoops(nng: NngConfig, sink: Sink): void {
   for (const sub of nng.sub) {
     for (const pub of nng.pub) {
       if (!sub.enable || !pub.enable || !meet(pub, sub)) continue;
+      if (sub.subscription.length * pub.forwards.length > MAX_PAIRS) continue;
       for (const rule of sub.subscription) {
         const forward = pub.forwards.find((candidate) => comesBack(rule, candidate));
         if (!rule.enable || forward === undefined) continue;

@@ -33,6 +33,8 @@ export type Node = ScalarNode | ListNode | BlockNode;
 export const MAX_DEPTH = 64;
 /** Nodes of a whole tree, references counted each time they are used. */
 export const MAX_NODES = 500_000;
+/** Characters of one name. */
+export const MAX_KEY = 1000;
 /** Bytes of a file with everything it includes. */
 export const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
@@ -51,7 +53,8 @@ const PLAIN = /^[\p{L}\p{N}_-]+$/u;
 
 /** `a` + `b.c` -> `a."b.c"`: key paths in messages read as they would be written. */
 export function joinPath(path: string, key: string): string {
-  const part = PLAIN.test(key) ? key : JSON.stringify(key);
+  const short = key.length > 80 ? `${key.slice(0, 77)}...` : key;
+  const part = PLAIN.test(short) ? short : JSON.stringify(short);
   return path === '' ? part : `${path}.${part}`;
 }
 

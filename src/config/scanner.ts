@@ -5,7 +5,12 @@ import { ConfigError, type Position } from './problem.ts';
 
 const BLANKS = /[^\S\n]+/y;
 const COMMENT = /(?:#|\/\/)[^\n]*/y;
-const STRING_PLAIN = /(?:[^"\\\p{Cc}]|[\t\u007f-\u009f])+/uy;
+// Plain classes only: the engine keeps a stack for everything else that repeats, and long texts would use it up.
+const STRING_PLAIN = /[^"\\\n\r]+/y;
+/** Control characters that JSON wants escaped; a tab is let through, as NanoMQ's files have it. */
+const CONTROL = /[^\P{Cc}\t\u007f-\u009f]/u;
+// HOCON.md, "Unquoted strings": characters that cannot stand in them. A run also ends at "//".
+const RUN = /[^$"{}[\]:=,+#`^?!@*&\\\s/]+/y;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '"'],
@@ -45,6 +50,16 @@ export class Scanner {
 
   atComment(): boolean {
     return this.peek() === '#' || (this.peek() === '/' && this.text[this.pos + 1] === '/');
+  }
+
+  /** Characters that need no quotes, up to blanks, a sign or a comment. */
+  matchRun(): string {
+    const from = this.pos;
+    for (;;) {
+      this.match(RUN);
+      if (this.peek() !== '/' || this.atComment()) return this.text.slice(from, this.pos);
+      this.pos++;
+    }
   }
 
   /** Blanks within a line; gives what it has passed. */
@@ -98,11 +113,17 @@ export class Scanner {
     this.pos++;
     let value = '';
     for (;;) {
-      value += this.match(STRING_PLAIN);
+      const from = this.pos;
+      const plain = this.match(STRING_PLAIN);
+      const control = plain.search(CONTROL);
+      if (control >= 0) {
+        this.pos = from + control;
+        this.fail('a control character inside quotes; write it as \\u00..');
+      }
+      value += plain;
       const c = this.peek();
       if (c === '"') break;
-      if (c === '' || c === '\n' || c === '\r') this.failAt(at, 'this text has no closing quote');
-      if (c !== '\\') this.fail('a control character inside quotes; write it as \\u00..');
+      if (c !== '\\') this.failAt(at, 'this text has no closing quote');
       value += this.parseEscape();
     }
     this.pos++;

@@ -4,6 +4,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 import { block, ignored, list, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, text, word } from './keys.ts';
+import { SECRET_HEADER } from './schemalisteners.ts';
 import { checkNetwork, maskUrl } from './values.ts';
 
 /** "#" is everybody, in NanoMQ's words. */
@@ -44,7 +45,11 @@ export const ACL_RULE = block(
 export const HTTP_REQUEST = {
   url: masked(maskUrl, text({ text: 'Address of the service.', example: 'http://127.0.0.1:8080/mqtt/auth' })),
   method: word(['post', 'get'], { default: 'post', text: 'Parameters go into the body (post) or into the URL (get).' }),
-  headers: pairs({ text: 'Headers to send.', example: { 'content-type': 'application/x-www-form-urlencoded' } }),
+  headers: pairs({
+    secret: SECRET_HEADER,
+    text: 'Headers to send.',
+    example: { 'content-type': 'application/x-www-form-urlencoded' },
+  }),
   params: pairs({
     text: 'Parameters: %u username, %c client id, %a address, %P password, %p port, %C and %d subject of the certificate, %t topic, %m mountpoint, %A action, %r protocol.',
     example: { clientid: '%c', username: '%u', password: '%P' },

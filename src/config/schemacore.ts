@@ -3,7 +3,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 import { block, ignored, list, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, real, size, text, word } from './keys.ts';
-import { checkBind, TLS_SERVER } from './schemalisteners.ts';
+import { checkBind, SECRET_HEADER, TLS_SERVER } from './schemalisteners.ts';
 import { checkTopicFilter, maskUrl } from './values.ts';
 
 /** A session may be kept 0xFFFFFFFE seconds at most, MQTT 5.0 section 3.1.2.11.2. */
@@ -173,7 +173,11 @@ export const WEBHOOK = optional(
   {
     enable: flag({ default: true, text: 'Whether events are sent.' }),
     url: masked(maskUrl, text({ text: 'Where events are sent, as POST.', example: 'http://127.0.0.1:8080/events' })),
-    headers: pairs({ text: 'Headers to send.', example: { 'content-type': 'application/json' } }),
+    headers: pairs({
+      secret: SECRET_HEADER,
+      text: 'Headers to send.',
+      example: { 'content-type': 'application/json' },
+    }),
     body: block(
       { encoding: word(['plain', 'base64', 'base62'], { default: 'plain', text: 'How payloads are written.' }) },
       { unknown: 'warn', text: 'Form of the body.' },

@@ -17,6 +17,9 @@ function checkBindPath(value: string): string | null {
   return typeof address === 'string' ? address : null;
 }
 
+/** Headers whose value is not shown. */
+export const SECRET_HEADER = /auth|token|key|cookie|secret|password/i;
+
 export function checkMode(value: string): string | null {
   return /^0?[0-7]{3}$/.test(value) ? null : 'permissions in octal expected, as in "0660"';
 }

@@ -6,19 +6,37 @@ import type { Position, Problem } from './problem.ts';
 /** The position of what nobody has written. */
 export const DEFAULTS: Position = { file: 'defaults', line: 0, column: 0 };
 
+/** More would help nobody, and a file may hold half a million mistakes. */
+const MAX_TOLD = 200;
+
 /** Where a reading puts what it finds. */
 export class Sink {
   readonly problems: Problem[] = [];
   readonly warnings: Problem[] = [];
+  /** Problems and warnings that were not kept. */
+  private more = 0;
   private readonly places = new WeakMap<object, { node: BlockNode; path: string }>();
 
   problem(at: Position, key: string, message: string): undefined {
-    this.problems.push({ at, key, message });
+    if (this.problems.length < MAX_TOLD) this.problems.push({ at, key, message });
+    else this.more++;
     return undefined;
   }
 
   warn(at: Position, key: string, message: string): void {
-    this.warnings.push({ at, key, message });
+    if (this.warnings.length < MAX_TOLD) this.warnings.push({ at, key, message });
+    else this.more++;
+  }
+
+  /** Whether more would not be kept: what is only looked up to be told may be left out. */
+  get full(): boolean {
+    return this.problems.length >= MAX_TOLD || this.warnings.length >= MAX_TOLD;
+  }
+
+  /** A last line that tells how many are missing, or nothing. */
+  rest(): Problem[] {
+    if (this.more === 0) return [];
+    return [{ at: { file: 'configuration', line: 0, column: 0 }, key: 'and', message: `${this.more} more` }];
   }
 
   /** Remembers where a checked block came from. */

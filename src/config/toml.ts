@@ -4,7 +4,7 @@
 // it would write the table [constructor] into the object Object itself.
 // Sources: the package's error has `line` and `col` counted from 0, `col` up to two past the end of the line.
 import { createRequire } from 'node:module';
-import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node } from './node.ts';
+import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, MAX_KEY, MAX_NODES, type Member, type Node } from './node.ts';
 import { ConfigError, type Position } from './problem.ts';
 
 interface TomlPackage {
@@ -94,12 +94,11 @@ function nowhere(at: Position): Spot {
 }
 
 const BARE = /[A-Za-z0-9_-]+/y;
-const BASIC = /"(?:[^"\\\n]|\\.)*"/y;
-const LITERAL = /'[^'\n]*'/y;
-const LONG_BASIC = /"""(?:[^"\\]|\\[\s\S]|"(?!""))*"{3,5}/y;
-const LONG_LITERAL = /'''(?:[^']|'(?!''))*'{3,5}/y;
+// Plain classes only: the engine keeps a stack for everything else that repeats, and long texts would use it up.
+const BASIC_PLAIN = /[^"\\\n]+/y;
 const BLANKS = /[ \t\r]+/y;
-const SPACE = /(?:[\s]|#[^\n]*)+/y;
+const SPACE = /\s+/y;
+const COMMENT = /#[^\n]*/y;
 const PLAIN_VALUE = /[^,\]}\n#]+/y;
 
 class Finder {
@@ -109,10 +108,10 @@ class Finder {
   private pos = 0;
   private line = 1;
   private lineStart = 0;
-  /** Up to where lines are counted. */
-  private counted = 0;
+  private lineEnd: number;
   /** Keys that need another name: where they begin and end, and what to write there. */
   private readonly renamed: { readonly from: number; readonly to: number; readonly text: string }[] = [];
+  private values = 0;
   /** Whether everything was understood. */
   finished = false;
 
@@ -120,12 +119,13 @@ class Finder {
     this.text = text;
     this.file = file;
     this.root = nowhere({ file, line: 1, column: 1 });
+    this.lineEnd = this.endOfLine();
   }
 
   find(): Spot {
     let table = this.root;
     for (;;) {
-      this.match(SPACE);
+      this.skipSpace();
       if (this.pos >= this.text.length) {
         this.finished = true;
         break;
@@ -182,13 +182,13 @@ class Finder {
 
   private value(spot: Spot, depth: number): void {
     spot.at = this.here();
+    if (++this.values > MAX_NODES) throw this.error(spot.at, `more than ${MAX_NODES} values`);
     const c = this.text[this.pos];
-    if (depth > MAX_DEPTH)
-      throw new ConfigError([{ at: spot.at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
+    if (depth > MAX_DEPTH) throw this.error(spot.at, `more than ${MAX_DEPTH} levels`);
     if (c === '[') {
       this.pos++;
       for (;;) {
-        this.match(SPACE);
+        this.skipSpace();
         if (this.text[this.pos] === ',') {
           this.pos++;
           continue;
@@ -204,7 +204,7 @@ class Finder {
     } else if (c === '{') {
       this.pos++;
       for (;;) {
-        this.match(SPACE);
+        this.skipSpace();
         if (this.text[this.pos] === ',') {
           this.pos++;
           continue;
@@ -215,8 +215,7 @@ class Finder {
         if (this.pos === before) return;
       }
       this.pos++;
-    } else if (c === '"') this.match(LONG_BASIC) || this.match(BASIC);
-    else if (c === "'") this.match(LONG_LITERAL) || this.match(LITERAL);
+    } else if (c === '"' || c === "'") this.quoted(c, true);
     else this.match(PLAIN_VALUE);
   }
 
@@ -227,20 +226,53 @@ class Finder {
       this.match(BLANKS);
       const from = this.pos;
       const at = this.here();
-      const basic = this.match(BASIC);
-      const literal = basic === '' ? this.match(LITERAL) : '';
-      const key = basic !== '' ? unquoteKey(basic) : literal !== '' ? literal.slice(1, -1) : this.match(BARE);
-      if (key === '' && basic === '' && literal === '') return null;
+      const c = this.text[this.pos];
+      const quoted = c === '"' || c === "'" ? this.quoted(c, false) : '';
+      const key = quoted === '' ? this.match(BARE) : c === '"' ? unquoteKey(quoted) : quoted.slice(1, -1);
+      if (key === '' && quoted === '') return null;
+      if (key.length > MAX_KEY) throw this.error(at, `a name of more than ${MAX_KEY} characters`);
       if (key === FORBIDDEN_KEY)
         throw new ConfigError([{ at, key: FORBIDDEN_KEY, message: 'this name cannot be used' }]);
       if (isInherited(key)) this.renamed.push({ from, to: this.pos, text: JSON.stringify(MARK + key) });
       path.push(key);
-      if (path.length > MAX_DEPTH)
-        throw new ConfigError([{ at, key: 'syntax', message: `more than ${MAX_DEPTH} levels` }]);
+      if (path.length > MAX_DEPTH) throw this.error(at, `more than ${MAX_DEPTH} levels`);
       this.match(BLANKS);
       if (this.text[this.pos] !== '.') return path;
       this.pos++;
     }
+  }
+
+  /** Passes a text in quotes; '' when it has no end. */
+  private quoted(quote: '"' | "'", mayBeLong: boolean): string {
+    const from = this.pos;
+    const long = mayBeLong && this.text.startsWith(quote.repeat(3), from);
+    const close = long ? quote.repeat(3) : quote;
+    this.pos += close.length;
+    for (;;) {
+      if (quote === "'") {
+        const end = this.text.indexOf(close, this.pos);
+        this.pos = end < 0 ? this.text.length : end;
+      } else this.match(BASIC_PLAIN);
+      const c = this.text[this.pos];
+      if (this.text.startsWith(close, this.pos)) break;
+      if (c === undefined || (c === '\n' && !long)) {
+        this.pos = from;
+        return '';
+      }
+      this.pos += c === '\\' ? 2 : 1;
+    }
+    this.pos += close.length;
+    while (long && this.text[this.pos] === quote) this.pos++;
+    return this.text.slice(from, this.pos);
+  }
+
+  /** Blanks, new lines and comments. */
+  private skipSpace(): void {
+    while (this.match(SPACE) !== '' || this.match(COMMENT) !== '') {}
+  }
+
+  private error(at: Position, message: string): ConfigError {
+    return new ConfigError([{ at, key: 'syntax', message }]);
   }
 
   private enter(spot: Spot, key: string, at: Position): Spot {
@@ -259,13 +291,17 @@ class Finder {
   }
 
   here(): Position {
-    for (;;) {
-      const end = this.text.indexOf('\n', this.counted);
-      if (end < 0 || end >= this.pos) break;
+    while (this.lineEnd < this.pos) {
       this.line++;
-      this.lineStart = this.counted = end + 1;
+      this.lineStart = this.lineEnd + 1;
+      this.lineEnd = this.endOfLine();
     }
     return { file: this.file, line: this.line, column: this.pos - this.lineStart + 1 };
+  }
+
+  private endOfLine(): number {
+    const end = this.text.indexOf('\n', this.lineStart);
+    return end < 0 ? this.text.length : end;
   }
 }
 

@@ -232,6 +232,31 @@ describe('HOCON bounds', () => {
     });
   }
 
+  const long: [string, string][] = [
+    ['a text in quotes', `log.dir = "${'x\t'.repeat(2_000_000)}"`],
+    ['a text in triple quotes', `log.dir = """${'x\n'.repeat(2_000_000)}"""`],
+    ['an unquoted text', `log.dir = ${'x/'.repeat(2_000_000)}`],
+    ['blanks and comments', `${' '.repeat(4_000_000)}#${'x'.repeat(4_000_000)}`],
+  ];
+  for (const [name, text] of long) {
+    test(`${name} of megabytes is taken`, () => {
+      expect(warnings(text)).toEqual([]);
+    });
+  }
+
+  test('too many values and names that are too long are refused', () => {
+    expect(mistake(`a = ${'x '.repeat(600_000)}`)).toMatch(/syntax: more than 500000 values$/);
+    expect(mistake(`a = [${'1,'.repeat(600_000)}]`)).toMatch(/syntax: more than 500000 values$/);
+    expect(mistake(`${'x'.repeat(1001)} = 1`)).toBe('1:1 syntax: a name of more than 1000 characters');
+    expect(mistake(`${'"x" '.repeat(1001)} = 1`)).toBe('1:1 syntax: a name of more than 1000 characters');
+  });
+
+  test('of very many mistakes the first 200 are told and the rest counted', () => {
+    const told = problems(Array.from({ length: 1000 }, (_, i) => `k${i} = 1`).join('\n'));
+    expect(told).toHaveLength(201);
+    expect(told[200]).toBe('configuration and: 800 more');
+  });
+
   test('20,000 elements added one by one are taken', () => {
     expect(parse(`a = []\n${'a += 1\n'.repeat(20_000)}`)).toEqual({ a: Array.from({ length: 20_000 }, () => 1) });
   });

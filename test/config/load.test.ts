@@ -290,6 +290,15 @@ describe('secrets', () => {
     expect(loaded.warnings.map(formatProblem).join()).not.toContain('s3cret');
   });
 
+  test('in headers are masked by the name of the header', () => {
+    const headers = 'headers { Authorization = "Bearer s3cret", X-Api-Key = s3cret, content-type = "a/b" }';
+    const { masked } = load(
+      `webhook { url = "http://u:s3cret@h/x", ${headers} }\nauth.http_auth.auth_req { url = "http://h", ${headers} }`,
+    );
+    expect(JSON.stringify(masked)).not.toContain('s3cret');
+    expect(JSON.stringify(masked)).toContain('a/b');
+  });
+
   test('are not in the message about a wrong one', () => {
     for (const wrong of [
       'auth.password { a { s3cret = 1 } }',

@@ -154,12 +154,15 @@ describe('upstreams', () => {
       },
       { addr: 'unix:/run/b.sock', path: '/run/b.sock', backup: true },
     ]);
-    expect(config('upstreams.h { servers = [ { addr = "h:1" } ], health { } }').upstreams[0].health).toEqual({
+    expect(config('upstreams.h { servers = [ { addr = "h:1" } ], health { } }').upstreams[0].health).toMatchObject({
       type: 'tcp',
       intervalMs: 5000,
       timeoutMs: 2000,
       fails: 1,
       passes: 1,
+      anyConnack: false,
+      username: null,
+      password: null,
     });
   });
 

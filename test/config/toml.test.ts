@@ -80,6 +80,30 @@ describe('TOML', () => {
     });
   }
 
+  test('texts of megabytes are taken, too many values and names that are too long are not', () => {
+    for (const [quote, text] of [
+      ['"', 'x\\t'],
+      ["'", 'x'],
+      ['"""', 'x\n'],
+      ["'''", 'x\n'],
+    ]) {
+      expect(places(parseToml(`a = ${quote}${text.repeat(500_000)}${quote}\nb = 1`, 'f')).at(-1)).toMatch(
+        /^b \d+:5 1$/,
+      );
+    }
+    expect(mistake(`a = [${'1,'.repeat(600_000)}]`)).toMatch(/syntax: more than 500000 values$/);
+    expect(mistake(`${'x'.repeat(1001)} = 1`)).toBe('1:1 syntax: a name of more than 1000 characters');
+  });
+
+  test('a text that ends with quotes is passed whole', () => {
+    expect(places(parseToml('a = """x"""""\nb = \'\'\'y\'\'\'\'\nc = "\\\\" # "\nd = 1\n', 'f'))).toEqual([
+      'a 1:5 x""',
+      "b 2:5 y'",
+      'c 3:5 \\',
+      'd 4:5 1',
+    ]);
+  });
+
   test('objects stay as they are whatever a file names', () => {
     for (const name of [
       'constructor',
