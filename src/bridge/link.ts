@@ -197,10 +197,10 @@ export class Link {
   private stateChanged(): void {
     const state = this.state();
     const error = this.lastError();
-    const text = `${state} ${error}`;
+    const bound = this.endpoints().flatMap((endpoint) => endpoint.bound ?? []);
+    const text = `${state} ${error} ${bound.join(' ')}`;
     if (text === this.lastState || this.stopped) return;
     this.lastState = text;
-    const bound = this.endpoints().flatMap((endpoint) => endpoint.bound ?? []);
     this.parts.log(state === 'error' ? 'warn' : 'info', 'NNG-STATE', {
       ...this.labels,
       state,

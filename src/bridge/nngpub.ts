@@ -187,8 +187,12 @@ export class NngPub implements BridgeWorker {
       if (!socket.send(NO_BYTES, next.frame, 0, next.frame.length)) break;
       outbox.shift();
       this.outboxBytes -= next.frame.length;
-      next.rule.counters.forwarded.value++;
-      next.rule.counters.bytes.value += next.payloadBytes;
+      const { counters } = next.rule;
+      if (this.link.peers === 0 && socket.knowsPeers) counters.drop('no-peer');
+      else {
+        counters.forwarded.value++;
+        counters.bytes.value += next.payloadBytes;
+      }
       next.hold?.done();
     }
   }
