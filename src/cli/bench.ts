@@ -93,7 +93,7 @@ function spUrl(text: string): SpTarget {
 
 /** What brokers hold for a subscriber before they drop: at QoS 0 some megabytes, at QoS 1 and 2 about a thousand messages. */
 function defaultWindow({ qos: level, size }: BenchOptions): number {
-  return Math.min(level === 0 ? 10_000 : 1000, Math.max(10, Math.floor(WINDOW_BYTES / size)));
+  return Math.min(level === 0 ? 10_000 : 1000, Math.max(1, Math.floor(WINDOW_BYTES / size)));
 }
 
 function loadOptions(options: BenchOptions): LoadOptions {

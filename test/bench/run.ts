@@ -64,7 +64,7 @@ interface Sample {
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
-async function load(server: Server, scenario: Scenario, seconds: number): Promise<Sample> {
+async function measure(server: Server, scenario: Scenario, seconds: number): Promise<Sample> {
   const args = ['bench', '-p', String(server.port), '-d', String(seconds), '--json', ...scenario.args(server)];
   const cpuBefore = server.cpuSeconds();
   const begin = performance.now();
@@ -120,9 +120,10 @@ function row(scenario: Scenario, ours: readonly Sample[], theirs: readonly Sampl
   return `| ${cells.join(' | ')} |`;
 }
 
-function machine(): string {
+/** What ran where, and how busy the machine was before: on a busy one figures are low and ratios rough. */
+function machine(load: number): string {
   const cpu = os.cpus()[0]?.model.trim() ?? 'unknown processor';
-  return `${os.cpus().length} cores (${cpu}), ${Math.round(os.totalmem() / 2 ** 30)} GB, Linux ${os.release().split('-')[0]}, Node.js ${process.version}`;
+  return `${os.cpus().length} cores (${cpu}), ${Math.round(os.totalmem() / 2 ** 30)} GB, Linux ${os.release().split('-')[0]}, Node.js ${process.version}, load average ${load.toFixed(1)} before`;
 }
 
 const HEAD = [
@@ -151,6 +152,7 @@ function mosquittoProgram(): string | null {
 }
 
 async function main(): Promise<void> {
+  const [load] = os.loadavg();
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
@@ -187,7 +189,7 @@ async function main(): Promise<void> {
       for (const scenario of scenarios) {
         for (const server of servers) {
           if (scenario.bridge === true && server !== gateway) continue;
-          const sample = await load(server, scenario, Number(values.seconds)).catch((error: Error) => error);
+          const sample = await measure(server, scenario, Number(values.seconds)).catch((error: Error) => error);
           if (sample instanceof Error) {
             console.error(`round ${round}  ${sample.message}`);
             process.exitCode = 1;
@@ -206,7 +208,7 @@ async function main(): Promise<void> {
       ...HEAD,
       ...scenarios.map((scenario) => row(scenario, of(gateway, scenario), of(servers[1], scenario))),
       '',
-      `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, MQTT 3.1.1 unless said otherwise; ${machine()}.`,
+      `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, MQTT 3.1.1 unless said otherwise; ${machine(load)}.`,
       `${rest.join('; ')}; after the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
     ];
     console.log(lines.join('\n'));
