@@ -1,6 +1,6 @@
 // `tidegate check [-c FILE] [--set key=value] [--print]`: says whether a configuration is good, and what it comes to.
 // Called by cli.ts. Opens no port and starts nothing. Exit codes: 0 good (warnings included), 78 not.
-import { readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/config.ts';
@@ -41,7 +41,7 @@ function unreadable(config: Config, cwd: string): Problem[] {
   const look = (path: string | null, key: string, at: Problem['at']) => {
     if (path === null) return;
     try {
-      readFileSync(resolve(cwd, path));
+      accessSync(resolve(cwd, path), constants.R_OK);
     } catch (error) {
       problems.push({ at, key, message: `${path} cannot be read: ${fileError(error)}` });
     }
