@@ -54,7 +54,7 @@ export class Writer implements Flushable {
   private readonly pool: BlockPool;
   private size = 0;
   private full: Buffer[] = [];
-  private readonly fullBytes: number[] = [];
+  private fullBytes: number[] = [];
   /** Called after the sink has confirmed bytes, for whoever waits for room. */
   private readonly onRoom: (() => void) | null;
 
@@ -94,11 +94,15 @@ export class Writer implements Flushable {
       if (this.at > 0) this.send(sink);
       return;
     }
-    const full = this.full;
-    this.full = [];
     sink.cork();
-    for (let i = 0; i < full.length; i++) this.confirm(sink, full[i], full[i].subarray(0, this.fullBytes[i]));
-    this.fullBytes.length = 0;
+    // A sink that confirms at once may bring more to send while this goes on: filled blocks always go before the open one.
+    while (this.full.length > 0) {
+      const full = this.full;
+      const bytes = this.fullBytes;
+      this.full = [];
+      this.fullBytes = [];
+      for (let i = 0; i < full.length; i++) this.confirm(sink, full[i], full[i].subarray(0, bytes[i]));
+    }
     if (this.at > 0) this.send(sink);
     sink.uncork();
   }
@@ -109,7 +113,7 @@ export class Writer implements Flushable {
     if (this.block !== NO_BLOCK) this.pool.give(this.block);
     for (const block of this.full) this.pool.give(block);
     this.full = [];
-    this.fullBytes.length = 0;
+    this.fullBytes = [];
     this.block = NO_BLOCK;
     this.at = 0;
     this.queuedBytes = 0;

@@ -144,6 +144,7 @@ export class Remote implements OutLink {
       retain: false,
       packetId: 0,
       topic: '',
+      topicUtf8: null,
       topicBytes: 0,
       properties: null,
       propertyBytes: 0,

@@ -43,6 +43,7 @@ class LocalTarget implements Receiver {
 const TOPICS = 1000;
 
 interface KnownTopic {
+  readonly utf8: Uint8Array;
   route: Route;
   allowed: boolean | null;
 }
@@ -124,6 +125,7 @@ export class NativeLocalClient implements LocalClient {
     if (known.route.version !== core.router.version) known.route = core.router.route(topic);
     publication.reset();
     publication.topic = topic;
+    publication.topicUtf8 = known.utf8;
     publication.qos = qos > core.limits.maxQos ? core.limits.maxQos : qos;
     publication.retain = retain;
     publication.properties = properties;
@@ -161,6 +163,7 @@ export class NativeLocalClient implements LocalClient {
     if (this.topics.size >= TOPICS) this.topics.clear();
     const verdict = this.options.trusted || authorizer.publish(this.identity, topic, qos, retain);
     const made: KnownTopic = {
+      utf8: Buffer.from(topic),
       route: this.core.router.route(topic),
       allowed: typeof verdict === 'boolean' ? verdict : null,
     };

@@ -165,6 +165,8 @@ export interface PublishParts {
   retain: boolean;
   packetId: number;
   topic: string;
+  /** The same in UTF-8 where it is at hand, else null. */
+  topicUtf8: Uint8Array | null;
   /** UTF-8 bytes of `topic`. */
   topicBytes: number;
   properties: Properties | null;
@@ -185,7 +187,10 @@ export function writePublish(target: Buffer, at: number, parts: PublishParts): n
   );
   target[at++] = parts.topicBytes >> 8;
   target[at++] = parts.topicBytes & 255;
-  if (parts.topicBytes > 0) at += target.write(parts.topic, at, parts.topicBytes, 'utf8');
+  if (parts.topicUtf8 !== null) {
+    copyBytes(parts.topicUtf8, 0, target, at, parts.topicBytes);
+    at += parts.topicBytes;
+  } else if (parts.topicBytes > 0) at += target.write(parts.topic, at, parts.topicBytes, 'utf8');
   if (parts.qos > 0) {
     target[at++] = parts.packetId >> 8;
     target[at++] = parts.packetId & 255;
@@ -224,6 +229,7 @@ export function encodePublish(
     retain: publish.retain,
     packetId: publish.packetId,
     topic: publish.topic,
+    topicUtf8: null,
     topicBytes,
     properties,
     propertyBytes,

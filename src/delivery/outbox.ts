@@ -55,6 +55,7 @@ export class Outbox implements SessionOutbox {
     retain: false,
     packetId: 0,
     topic: '',
+    topicUtf8: null,
     topicBytes: 0,
     properties: null,
     propertyBytes: 0,
@@ -631,8 +632,10 @@ export class Outbox implements SessionOutbox {
     const parts = this.parts;
     let alias = 0;
     parts.topic = publication.topic;
+    parts.topicUtf8 = publication.topicUtf8;
     if (this.aliases !== null) {
       alias = this.aliases.find(publication.topic);
+      parts.topicUtf8 = null;
       if (alias > 0) parts.topic = '';
       else alias = this.aliases.nextFree();
     }
@@ -641,7 +644,7 @@ export class Outbox implements SessionOutbox {
     parts.dup = dup;
     parts.retain = retain;
     parts.packetId = packetId;
-    parts.topicBytes = Buffer.byteLength(parts.topic);
+    parts.topicBytes = parts.topicUtf8 === null ? Buffer.byteLength(parts.topic) : parts.topicUtf8.length;
     parts.properties = this.five ? this.outgoing(publication, identifiers, alias) : null;
     parts.propertyBytes = parts.properties === null ? 0 : encodedPropertiesBytes(parts.properties, PUBLISH);
     parts.payload = publication.buffer;

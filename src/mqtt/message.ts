@@ -87,6 +87,8 @@ const NOTHING = new Uint8Array(0);
 /** A PUBLISH being handled. Fields are set by whoever reads it; receivers copy what they keep. */
 export class Publication {
   topic = '';
+  /** The topic in UTF-8, when whoever publishes has it at hand: encoders copy it. */
+  topicUtf8: Uint8Array | null = null;
   qos: Qos = 0;
   retain = false;
   dup = false;
@@ -120,6 +122,7 @@ export class Publication {
     this.kept = null;
     this.waiting = null;
     this.stored = false;
+    this.topicUtf8 = null;
     this.packetStart = -1;
     this.properties = null;
     this.expiresAt = 0;
