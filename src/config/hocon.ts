@@ -280,8 +280,8 @@ class Parser extends Scanner {
       if (c === ',') this.fail('a comma without a value before it');
       const value = this.parseValue();
       if (value.kind === 'concat' && value.parts.filter((part) => part.kind === 'block').length > 1) {
-        const message = 'two blocks side by side become one element; put a comma between them if they are two';
-        this.reading.warnings.push({ at: value.at, key: formatPath(this.keys), message });
+        // HOCON makes one element of them, NanoMQ two: a rule that vanishes without a word is worse than an error.
+        this.failAt(value.at, 'two blocks side by side in a list: put a comma or a new line between them');
       }
       items.push(value);
       this.parseSeparator(']');

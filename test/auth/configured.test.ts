@@ -92,7 +92,7 @@ describe('auth in a configuration file', () => {
   it.each([
     ['auth { jwt { } }', '2 auth.jwt'],
     ['auth { jwt { secret = a, keyfile = b } }', '2 auth.jwt'],
-    ['auth {\n limits { exempt = ["10.0.0.0/33"] } }', '3 auth.limits.exempt'],
+    ['auth {\n limits { exempt = ["10.0.0.0/33"] } }', '3 auth.limits.exempt[0]'],
     ['auth { limits { per_usr = 3 } }', '2 auth.limits.per_usr'],
     ['auth { jwt { secrt = x } }', '2 auth.jwt.secrt'],
   ])('refuses "%s" at %s', (text, wanted) => {
