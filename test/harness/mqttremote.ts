@@ -47,6 +47,8 @@ export interface Received {
   readonly properties: Properties | null;
 }
 
+type PacketOf<T> = T extends AckPacket['type'] ? AckPacket : Extract<ControlPacket, { type: T }>;
+
 /** One connection as the remote broker sees it. */
 export class RemoteCall {
   readonly connect: ConnectPacket;
@@ -80,10 +82,10 @@ export class RemoteCall {
   }
 
   /** The next packet of this type that nobody has asked for yet. */
-  async packet<T extends ControlPacket['type']>(type: T): Promise<Extract<ControlPacket, { type: T }>> {
+  async packet<T extends ControlPacket['type']>(type: T): Promise<PacketOf<T>> {
     await this.until(() => this.packets.some((packet) => packet.type === type));
     const at = this.packets.findIndex((packet) => packet.type === type);
-    return this.packets.splice(at, 1)[0] as Extract<ControlPacket, { type: T }>;
+    return this.packets.splice(at, 1)[0] as PacketOf<T>;
   }
 
   async publish(): Promise<Received> {
