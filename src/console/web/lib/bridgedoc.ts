@@ -1,0 +1,172 @@
+// A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and its tests.
+import type { Problem } from './api.ts';
+import type { Bridge, Rule } from './types.ts';
+
+export type Direction = 'pub' | 'sub';
+
+/** One rule while it is edited: everything is text. */
+export interface RuleForm {
+  readonly local_topic: string;
+  readonly remote_topic: string;
+  readonly nng_delimiter: string;
+  readonly qos: string;
+  /** pub: any, live, retained; sub: true, false. */
+  readonly retain: string;
+  readonly match: string;
+  readonly enable: boolean;
+  /** Keys that the form has no field for. */
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+export interface BridgeForm {
+  readonly type: Direction;
+  readonly name: string;
+  readonly enable: boolean;
+  readonly mode: string;
+  /** One URL a line. */
+  readonly urls: string;
+  readonly rules: readonly RuleForm[];
+  /** JSON object with all other keys. */
+  readonly more: string;
+}
+
+export function emptyRule(): RuleForm {
+  return {
+    local_topic: '',
+    remote_topic: '',
+    nng_delimiter: ':',
+    qos: '0',
+    retain: '',
+    match: 'prefix',
+    enable: true,
+    more: {},
+  };
+}
+
+export function emptyBridge(type: Direction): BridgeForm {
+  return { type, name: '', enable: true, mode: 'listen', urls: '', rules: [emptyRule()], more: '' };
+}
+
+const RULE_KEYS = ['local_topic', 'remote_topic', 'nng_delimiter', 'qos', 'retain', 'match', 'enable'];
+/** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
+const SHOWN_KEYS = [
+  ...[
+    'type',
+    'name',
+    'enable',
+    'mode',
+    'pub_url',
+    'sub_url',
+    'forwards',
+    'subscription',
+    'kind',
+    'state',
+    'last_error',
+  ],
+  ...['clientId', 'endpoints', 'peers', 'rules', 'refused', 'unmatched', 'dropped', 'queuedBytes'],
+];
+
+function without(object: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).filter(([key, value]) => !keys.includes(key) && value !== null));
+}
+
+export function ruleForm(rule: Rule): RuleForm {
+  return {
+    local_topic: rule.local_topic ?? '',
+    remote_topic: rule.remote_topic ?? '',
+    nng_delimiter: rule.nng_delimiter ?? '',
+    qos: String(rule.qos ?? 0),
+    retain: String(rule.retain ?? ''),
+    match: String(rule.match ?? 'prefix'),
+    enable: rule.enable ?? true,
+    more: without(rule, RULE_KEYS),
+  };
+}
+
+export function bridgeForm(bridge: Bridge): BridgeForm {
+  const type = bridge.type === 'sub' ? 'sub' : 'pub';
+  const urls = (type === 'pub' ? bridge.pub_url : bridge.sub_url) ?? [];
+  const rules = (type === 'pub' ? bridge.forwards : bridge.subscription) ?? [];
+  const more = without(bridge, SHOWN_KEYS);
+  return {
+    type,
+    name: bridge.name,
+    enable: bridge.enable,
+    mode: bridge.mode ?? 'listen',
+    urls: (typeof urls === 'string' ? [urls] : urls).join('\n'),
+    rules: rules.map(ruleForm),
+    more: Object.keys(more).length === 0 ? '' : JSON.stringify(more, null, 2),
+  };
+}
+
+/** The rule as the gateway takes it. A field that makes no number is sent as it stands: the gateway says what is wrong with it. */
+export function ruleDocument(type: Direction, rule: RuleForm): Record<string, unknown> {
+  const qos = /^\d+$/.test(rule.qos) ? Number(rule.qos) : rule.qos;
+  const retain = rule.retain === 'true' ? true : rule.retain === 'false' ? false : rule.retain;
+  return {
+    ...rule.more,
+    enable: rule.enable,
+    local_topic: rule.local_topic,
+    remote_topic: rule.remote_topic,
+    nng_delimiter: rule.nng_delimiter,
+    qos,
+    ...(rule.retain === '' ? {} : { retain }),
+    ...(type === 'sub' ? { match: rule.match } : {}),
+  };
+}
+
+/** The document to send, or what is wrong before it can be. */
+export function bridgeDocument(form: BridgeForm): { document: Record<string, unknown> } | { problem: Problem } {
+  let more: unknown = {};
+  if (form.more.trim() !== '') {
+    try {
+      more = JSON.parse(form.more);
+    } catch (error) {
+      return { problem: { pointer: '/more', message: error instanceof Error ? error.message : String(error) } };
+    }
+    if (typeof more !== 'object' || more === null || Array.isArray(more)) {
+      return { problem: { pointer: '/more', message: 'JSON object' } };
+    }
+  }
+  const urls = form.urls
+    .split('\n')
+    .map((url) => url.trim())
+    .filter((url) => url !== '');
+  const rules = form.rules.map((rule) => ruleDocument(form.type, rule));
+  const document = {
+    ...(more as Record<string, unknown>),
+    type: form.type,
+    name: form.name.trim(),
+    enable: form.enable,
+    mode: form.mode,
+    ...(form.type === 'pub' ? { pub_url: urls, forwards: rules } : { sub_url: urls, subscription: rules }),
+  };
+  return { document };
+}
+
+/** Fields of the form by the JSON pointers that the gateway gives: "/forwards/0/nng_delimiter" is rules/0/nng_delimiter. */
+export function fieldOf(pointer: string): string {
+  const path = pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const [first, index, key] = path;
+  if (first === undefined || first === '') return '';
+  if (first === 'pub_url' || first === 'sub_url') return 'urls';
+  if (first === 'forwards' || first === 'subscription') {
+    if (index === undefined) return 'rules';
+    return key !== undefined && RULE_KEYS.includes(key) ? `rules/${index}/${key}` : `rules/${index}`;
+  }
+  if (first === 'name' || first === 'type' || first === 'mode') return first;
+  return 'more';
+}
+
+/** Problems by field; the first of each field counts. */
+export function byField(problems: readonly Problem[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { pointer, message } of problems) {
+    const field = fieldOf(pointer);
+    if (!found.has(field)) found.set(field, message);
+  }
+  return found;
+}

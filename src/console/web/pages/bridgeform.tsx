@@ -1,0 +1,268 @@
+// Adding and changing an NNG bridge: its addresses and rules, each rule with its tester; what the gateway refuses is shown at the field.
+import { useState } from 'preact/hooks';
+import { ApiError, call, escaped, textOf } from '../lib/api.ts';
+import {
+  type BridgeForm,
+  bridgeDocument,
+  byField,
+  type Direction,
+  emptyBridge,
+  emptyRule,
+  type RuleForm,
+} from '../lib/bridgedoc.ts';
+import { t } from '../lib/words.ts';
+import { Button, Check, Dialog, IconButton, SelectField, TextField } from '../ui/parts.tsx';
+import { tell } from '../ui/toast.tsx';
+import { RuleTester } from './ruletester.tsx';
+
+type Problems = ReadonlyMap<string, string>;
+
+const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
+  pub: [
+    ['any', 'any'],
+    ['live', 'live'],
+    ['retained', 'retained'],
+  ],
+  sub: [
+    ['false', 'false'],
+    ['true', 'true'],
+  ],
+};
+
+interface RuleProps {
+  readonly type: Direction;
+  readonly rule: RuleForm;
+  readonly index: number;
+  readonly problems: Problems;
+  readonly onRule: (rule: RuleForm) => void;
+  readonly onRemove: () => void;
+}
+
+function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps) {
+  const [testing, setTesting] = useState(false);
+  const set = (more: Partial<RuleForm>): void => onRule({ ...rule, ...more });
+  const problem = (key: string): string | undefined => problems.get(`rules/${index}/${key}`);
+  const mqtt = (
+    <TextField
+      label={type === 'pub' ? t('MQTT topic filter') : t('MQTT topic')}
+      value={rule.local_topic}
+      onValue={(local_topic) => set({ local_topic })}
+      problem={problem('local_topic')}
+      placeholder={type === 'pub' ? 'sensor/#' : t('as in the frame')}
+      mono
+    />
+  );
+  const nng = (
+    <TextField
+      label={type === 'pub' ? t('NNG topic') : t('NNG prefix')}
+      value={rule.remote_topic}
+      onValue={(remote_topic) => set({ remote_topic })}
+      problem={problem('remote_topic')}
+      placeholder={type === 'pub' ? t('topic of the message') : ''}
+      mono
+    />
+  );
+  return (
+    <fieldset class="rule">
+      <legend>{t('Rule {n}', { n: index + 1 })}</legend>
+      <div class="rule-tools">
+        <Check label={t('on')} value={rule.enable} onValue={(enable) => set({ enable })} />
+        <IconButton icon="trash" label={t('Remove rule {n}', { n: index + 1 })} onClick={onRemove} />
+      </div>
+      <div class="fields">
+        {type === 'pub' ? mqtt : nng}
+        <TextField
+          label={t('Delimiter')}
+          value={rule.nng_delimiter}
+          onValue={(nng_delimiter) => set({ nng_delimiter })}
+          problem={problem('nng_delimiter')}
+          mono
+        />
+        {type === 'pub' ? nng : mqtt}
+        <SelectField
+          label="QoS"
+          value={rule.qos}
+          onValue={(qos) => set({ qos })}
+          options={[
+            ['0', '0'],
+            ['1', '1'],
+            ['2', '2'],
+          ]}
+          problem={problem('qos')}
+        />
+        <SelectField
+          label={type === 'pub' ? t('Retained messages') : 'RETAIN'}
+          value={rule.retain === '' ? RETAIN[type][0][0] : rule.retain}
+          onValue={(retain) => set({ retain })}
+          options={RETAIN[type]}
+          problem={problem('retain')}
+        />
+        {type === 'sub' && (
+          <SelectField
+            label={t('Match')}
+            value={rule.match}
+            onValue={(match) => set({ match })}
+            options={[
+              ['prefix', 'prefix'],
+              ['level', 'level'],
+              ['exact', 'exact'],
+            ]}
+            problem={problem('match')}
+          />
+        )}
+      </div>
+      {problems.has(`rules/${index}`) && (
+        <p class="failed" role="alert">
+          {problems.get(`rules/${index}`)}
+        </p>
+      )}
+      <button type="button" class="link" aria-expanded={testing} onClick={() => setTesting(!testing)}>
+        {testing ? t('Hide the test') : t('Test this rule')}
+      </button>
+      {testing && <RuleTester type={type} rule={rule} />}
+    </fieldset>
+  );
+}
+
+function problemsOf(error: unknown): Problems {
+  if (!(error instanceof ApiError)) return new Map([['', textOf(error)]]);
+  const listed = error.problems.length > 0 ? error.problems : [{ pointer: error.pointer, message: error.message }];
+  return byField(listed);
+}
+
+/** @param form what stands in it at first; null for a new bridge */
+export function BridgeDialog({
+  form: initial,
+  onClose,
+  onSaved,
+}: {
+  readonly form: BridgeForm | null;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}) {
+  const [form, setForm] = useState<BridgeForm>(initial ?? emptyBridge('pub'));
+  const [problems, setProblems] = useState<Problems>(new Map());
+  const [busy, setBusy] = useState(false);
+  const set = (more: Partial<BridgeForm>): void => setForm({ ...form, ...more });
+  const setRule = (index: number, rule: RuleForm): void =>
+    set({ rules: form.rules.map((old, i) => (i === index ? rule : old)) });
+  const save = (event: Event): void => {
+    event.preventDefault();
+    const made = bridgeDocument(form);
+    if ('problem' in made) {
+      setProblems(byField([made.problem]));
+      return;
+    }
+    setBusy(true);
+    const sent =
+      initial === null
+        ? call('POST', '/nng/bridges', made.document)
+        : call('PUT', `/nng/bridges/${escaped(initial.name)}?type=${initial.type}`, made.document);
+    sent.then(
+      () => {
+        tell(initial === null ? t('Bridge {n} added.', { n: form.name }) : t('Bridge {n} changed.', { n: form.name }));
+        onSaved();
+        onClose();
+      },
+      (error: unknown) => {
+        setProblems(problemsOf(error));
+        setBusy(false);
+      },
+    );
+  };
+  const title = initial === null ? t('Add a bridge') : t('Bridge {n}', { n: initial.name });
+  return (
+    <Dialog title={title} onClose={onClose} wide>
+      <form class="bridge-form" onSubmit={save} noValidate>
+        <div class="dialog-body">
+          <div class="fields">
+            <SelectField
+              label={t('Direction')}
+              value={form.type}
+              onValue={(type) => set({ type, rules: [emptyRule()] })}
+              options={[
+                ['pub', 'MQTT → NNG'],
+                ['sub', 'NNG → MQTT'],
+              ]}
+              disabled={initial !== null}
+              problem={problems.get('type')}
+            />
+            <TextField
+              label={t('Name')}
+              value={form.name}
+              onValue={(name) => set({ name })}
+              disabled={initial !== null}
+              problem={problems.get('name')}
+              mono
+            />
+            <SelectField
+              label={t('Mode')}
+              value={form.mode}
+              onValue={(mode) => set({ mode })}
+              options={[
+                ['listen', t('listen: peers dial here')],
+                ['dial', t('dial: this gateway dials')],
+              ]}
+              problem={problems.get('mode')}
+            />
+            <TextField
+              label={t('Addresses, one a line')}
+              value={form.urls}
+              onValue={(urls) => set({ urls })}
+              problem={problems.get('urls')}
+              rows={2}
+              placeholder={'tcp://127.0.0.1:9900\nipc:///tmp/bridge.ipc'}
+              mono
+              wide
+            />
+          </div>
+          {form.rules.map((rule, i) => (
+            <RuleFields
+              key={i}
+              type={form.type}
+              rule={rule}
+              index={i}
+              problems={problems}
+              onRule={(next) => setRule(i, next)}
+              onRemove={() => set({ rules: form.rules.filter((_, other) => other !== i) })}
+            />
+          ))}
+          {problems.has('rules') && (
+            <p class="failed" role="alert">
+              {problems.get('rules')}
+            </p>
+          )}
+          <Button icon="plus" onClick={() => set({ rules: [...form.rules, emptyRule()] })}>
+            {t('Add a rule')}
+          </Button>
+          <details open={problems.has('more')}>
+            <summary>{t('More keys')}</summary>
+            <TextField
+              label={t('Other keys as JSON')}
+              hint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
+              value={form.more}
+              onValue={(more) => set({ more })}
+              problem={problems.get('more')}
+              rows={6}
+              mono
+              wide
+            />
+          </details>
+          {problems.has('') && (
+            <p class="failed" role="alert">
+              {problems.get('')}
+            </p>
+          )}
+        </div>
+        <footer class="dialog-foot">
+          <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
+          <span class="spring" />
+          <Button onClick={onClose}>{t('Cancel')}</Button>
+          <Button kind="primary" type="submit" disabled={busy}>
+            {t('Save')}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,221 @@
+// Bridges: each as a picture of its flow with live rates; add, change, switch, remove; a bench to try rules without touching anything.
+import { useState } from 'preact/hooks';
+import { call, can, escaped, fetchData } from '../lib/api.ts';
+import { type BridgeForm, bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
+import { bridges as liveBridges, useLoaded } from '../lib/live.ts';
+import { useStore } from '../lib/store.ts';
+import type { Bridge, BridgeState, RemoteBridge } from '../lib/types.ts';
+import { t } from '../lib/words.ts';
+import { Flow } from '../ui/flow.tsx';
+import {
+  Badge,
+  Button,
+  Choice,
+  Confirm,
+  Empty,
+  Failed,
+  IconButton,
+  Panel,
+  SelectField,
+  Switch,
+  TextField,
+} from '../ui/parts.tsx';
+import { attempt } from '../ui/toast.tsx';
+import { BridgeDialog } from './bridgeform.tsx';
+import { RuleTester } from './ruletester.tsx';
+
+/** What the stream last said of a bridge, over what was loaded. */
+function current(bridge: Bridge, live: readonly BridgeState[] | null): BridgeState {
+  const found = live?.find(({ kind, type, name }) => kind === 'nng' && type === bridge.type && name === bridge.name);
+  return found ?? { ...bridge, kind: 'nng' };
+}
+
+interface CardProps {
+  readonly bridge: Bridge;
+  readonly live: BridgeState;
+  readonly onEdit: () => void;
+  readonly onRemove: () => void;
+  readonly onChanged: () => void;
+}
+
+function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
+  const rules = (bridge.type === 'pub' ? bridge.forwards : bridge.subscription) ?? [];
+  const path = `/nng/bridges/${escaped(bridge.name)}`;
+  const flip = (on: boolean): void => {
+    const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
+    void attempt(() => call('POST', `${path}/${on ? 'enable' : 'disable'}?type=${bridge.type ?? ''}`), done).then(
+      onChanged,
+    );
+  };
+  return (
+    <Panel
+      title={
+        <>
+          {bridge.name} <span class="muted">{bridge.type === 'pub' ? 'MQTT → NNG' : 'NNG → MQTT'}</span>{' '}
+          <Badge state={live.state} />
+        </>
+      }
+      tools={
+        <>
+          {can('operator') && (
+            <Switch label={t('Bridge {n} on', { n: bridge.name })} value={live.enable} onValue={flip} />
+          )}
+          {can('admin') && (
+            <>
+              <IconButton icon="edit" label={t('Change bridge {n}', { n: bridge.name })} onClick={onEdit} />
+              <IconButton icon="trash" label={t('Remove bridge {n}', { n: bridge.name })} onClick={onRemove} />
+            </>
+          )}
+        </>
+      }
+    >
+      {live.last_error !== null && <p class="failed">{live.last_error}</p>}
+      <Flow bridge={live} rules={rules} />
+    </Panel>
+  );
+}
+
+function RemoteCard({ bridge, onChanged }: { readonly bridge: RemoteBridge; readonly onChanged: () => void }) {
+  const flip = (on: boolean): void => {
+    const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
+    const body = { data: { bridge_switch: on } };
+    void attempt(() => call('POST', `/bridges/switch/${escaped(bridge.name)}`, body), done).then(onChanged);
+  };
+  const topics = (bridge.forwards ?? []).map((rule) => `↑ ${String(rule.local_topic ?? '')}`);
+  const wanted = (bridge.subscription ?? []).map((rule) => `↓ ${String(rule.remote_topic ?? '')}`);
+  return (
+    <Panel
+      title={
+        <>
+          {bridge.name} <span class="muted">MQTT ↔ MQTT</span> <Badge state={bridge.state} />
+        </>
+      }
+      tools={
+        can('operator') && (
+          <Switch label={t('Bridge {n} on', { n: bridge.name })} value={bridge.enable} onValue={flip} />
+        )
+      }
+    >
+      {bridge.last_error !== null && <p class="failed">{bridge.last_error}</p>}
+      <div class="line">
+        <code>{String(bridge.connector.server ?? '')}</code>
+        {[...topics, ...wanted].map((text) => (
+          <code key={text} class="chip">
+            {text}
+          </code>
+        ))}
+      </div>
+    </Panel>
+  );
+}
+
+/** A rule that belongs to no bridge, to try things with. */
+function Bench() {
+  const [type, setType] = useState<Direction>('pub');
+  const [rule, setRule] = useState<RuleForm>({ ...emptyRule(), local_topic: 'sensor/#', remote_topic: 'sensors' });
+  const set = (more: Partial<RuleForm>): void => setRule({ ...rule, ...more });
+  return (
+    <Panel title={t('Try a rule')}>
+      <p class="note">{t('Shows how a message becomes a frame, or how a frame is cut. Nothing is sent.')}</p>
+      <Choice
+        label={t('Direction')}
+        value={type}
+        onValue={setType}
+        options={[
+          ['pub', 'MQTT → NNG'],
+          ['sub', 'NNG → MQTT'],
+        ]}
+      />
+      <div class="fields">
+        <TextField
+          label={type === 'pub' ? t('MQTT topic filter') : t('MQTT topic')}
+          value={rule.local_topic}
+          onValue={(local_topic) => set({ local_topic })}
+          mono
+        />
+        <TextField
+          label={type === 'pub' ? t('NNG topic') : t('NNG prefix')}
+          value={rule.remote_topic}
+          onValue={(remote_topic) => set({ remote_topic })}
+          mono
+        />
+        <TextField
+          label={t('Delimiter')}
+          value={rule.nng_delimiter}
+          onValue={(nng_delimiter) => set({ nng_delimiter })}
+          mono
+        />
+        {type === 'sub' && (
+          <SelectField
+            label={t('Match')}
+            value={rule.match}
+            onValue={(match) => set({ match })}
+            options={[
+              ['prefix', 'prefix'],
+              ['level', 'level'],
+              ['exact', 'exact'],
+            ]}
+          />
+        )}
+      </div>
+      <RuleTester key={type} type={type} rule={rule} />
+    </Panel>
+  );
+}
+
+export function BridgesPage() {
+  const live = useStore(liveBridges);
+  const list = useLoaded(() => fetchData<readonly Bridge[]>('/nng/bridges'), 'bridges', 10_000);
+  const remote = useLoaded(() => fetchData<{ bridge: { nodes: readonly RemoteBridge[] } }>('/bridges'), 'remote', 5000);
+  const [editing, setEditing] = useState<{ form: BridgeForm | null } | null>(null);
+  const [removing, setRemoving] = useState<Bridge | null>(null);
+  const [bench, setBench] = useState(false);
+  return (
+    <>
+      <div class="bar">
+        {can('admin') && (
+          <Button kind="primary" icon="plus" onClick={() => setEditing({ form: null })}>
+            {t('Add a bridge')}
+          </Button>
+        )}
+        <Button onClick={() => setBench(!bench)} aria-expanded={bench}>
+          {t('Try a rule')}
+        </Button>
+      </div>
+      <Failed error={list.error} />
+      {bench && <Bench />}
+      {list.value?.length === 0 && (
+        <Empty>
+          {t('There are no bridges yet. A bridge carries MQTT messages to NNG peers, or NNG frames to MQTT.')}
+        </Empty>
+      )}
+      {list.value?.map((bridge) => (
+        <BridgeCard
+          key={`${bridge.type ?? ''}/${bridge.name}`}
+          bridge={bridge}
+          live={current(bridge, live)}
+          onEdit={() => setEditing({ form: bridgeForm(bridge) })}
+          onRemove={() => setRemoving(bridge)}
+          onChanged={list.reload}
+        />
+      ))}
+      {remote.value?.bridge.nodes.map((bridge) => (
+        <RemoteCard key={bridge.name} bridge={bridge} onChanged={remote.reload} />
+      ))}
+      {editing !== null && <BridgeDialog form={editing.form} onClose={() => setEditing(null)} onSaved={list.reload} />}
+      {removing !== null && (
+        <Confirm
+          title={t('Remove bridge {n}?', { n: removing.name })}
+          action={t('Remove')}
+          onClose={() => setRemoving(null)}
+          onYes={async () => {
+            await call('DELETE', `/nng/bridges/${escaped(removing.name)}?type=${removing.type ?? ''}`);
+            list.reload();
+          }}
+        >
+          <p>{t('Its peers are disconnected. What is in the configuration file comes back with the next start.')}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,276 @@
+// Messages: publishing through the API, and what is published on topic filters, live; payloads as text, JSON or hex.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { call, can } from '../lib/api.ts';
+import { asText, encodeText, fromBase64, fromHex, toBase64 } from '../lib/bytes.ts';
+import { bytes, clock, count, short } from '../lib/format.ts';
+import { type Link, Stream } from '../lib/live.ts';
+import type { LiveMessage } from '../lib/types.ts';
+import { t } from '../lib/words.ts';
+import {
+  Badge,
+  Button,
+  Check,
+  Empty,
+  Facts,
+  IconButton,
+  Panel,
+  Payload,
+  Scroll,
+  SelectField,
+  TextField,
+} from '../ui/parts.tsx';
+import { attempt } from '../ui/toast.tsx';
+
+/** Messages that are kept on the page. */
+const KEPT = 500;
+/** The list is drawn at most this often, however many messages come. */
+const DRAW_MS = 150;
+
+type Form = 'text' | 'hex' | 'base64';
+
+function Publish() {
+  const [topic, setTopic] = useState('');
+  const [payload, setPayload] = useState('');
+  const [form, setForm] = useState<Form>('text');
+  const [qos, setQos] = useState('0');
+  const [retain, setRetain] = useState(false);
+  const [contentType, setContentType] = useState('');
+  const [responseTopic, setResponseTopic] = useState('');
+  const [problem, setProblem] = useState<string | null>(null);
+  const bodyOf = (): Record<string, unknown> | null => {
+    const raw = form === 'hex' ? fromHex(payload) : form === 'text' ? encodeText(payload) : decoded(payload);
+    if (raw === null) return null;
+    const properties = {
+      ...(contentType === '' ? {} : { content_type: contentType }),
+      ...(responseTopic === '' ? {} : { response_topic: responseTopic }),
+    };
+    return {
+      topic,
+      payload: toBase64(raw),
+      decoding: 'base64',
+      qos: Number(qos),
+      retain,
+      ...(Object.keys(properties).length === 0 ? {} : { properties }),
+    };
+  };
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const body = bodyOf();
+    setProblem(body === null ? (form === 'hex' ? t('This is not hex.') : t('This is not base64.')) : null);
+    if (body !== null) void attempt(() => call('POST', '/mqtt/publish', body), t('Published to {n}.', { n: topic }));
+  };
+  return (
+    <Panel title={t('Publish')}>
+      <form onSubmit={submit}>
+        <div class="fields">
+          <TextField label={t('Topic')} value={topic} onValue={setTopic} mono required wide />
+          <TextField label={t('Payload')} value={payload} onValue={setPayload} problem={problem} rows={5} mono wide />
+          <SelectField
+            label={t('Payload is')}
+            value={form}
+            onValue={setForm}
+            options={[
+              ['text', t('Text')],
+              ['hex', 'Hex'],
+              ['base64', 'Base64'],
+            ]}
+          />
+          <SelectField
+            label="QoS"
+            value={qos}
+            onValue={setQos}
+            options={[
+              ['0', '0'],
+              ['1', '1'],
+              ['2', '2'],
+            ]}
+          />
+        </div>
+        <details>
+          <summary>{t('Properties')}</summary>
+          <div class="fields">
+            <TextField label="Content type" value={contentType} onValue={setContentType} mono />
+            <TextField label="Response topic" value={responseTopic} onValue={setResponseTopic} mono />
+          </div>
+        </details>
+        <div class="line">
+          <Check label="RETAIN" value={retain} onValue={setRetain} />
+          <span class="spring" />
+          <Button kind="primary" type="submit">
+            {t('Publish')}
+          </Button>
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+function decoded(text: string): Uint8Array | null {
+  try {
+    return fromBase64(text.trim());
+  } catch {
+    return null;
+  }
+}
+
+interface Shown extends LiveMessage {
+  readonly id: number;
+}
+
+/** Collects what a stream brings and draws it now and then. */
+function useMessages(filters: readonly string[], retained: boolean, paused: boolean) {
+  const [list, setList] = useState<readonly Shown[]>([]);
+  const [skipped, setSkipped] = useState(0);
+  const [link, setLink] = useState<Link>('connecting');
+  const waiting = useRef<Shown[]>([]);
+  const next = useRef(0);
+  const halted = useRef(paused);
+  halted.current = paused;
+  const key = JSON.stringify([filters, retained]);
+  useEffect(() => {
+    if (filters.length === 0) return;
+    const asked = filters.map(encodeURIComponent).join(',');
+    const stream = new Stream(
+      `/api/v4/mqtt/messages?topics=${asked}&retained=${retained}`,
+      {
+        message: (message: LiveMessage) => {
+          if (!halted.current) waiting.current.push({ ...message, id: next.current++ });
+          if (waiting.current.length > KEPT) waiting.current.shift();
+        },
+        skipped: (told: { count: number }) => setSkipped((n) => n + told.count),
+      } as Readonly<Record<string, (data: never) => void>>,
+      setLink,
+    ).start();
+    const timer = setInterval(() => {
+      const fresh = waiting.current.splice(0).reverse();
+      if (fresh.length > 0) setList((old) => [...fresh, ...old].slice(0, KEPT));
+    }, DRAW_MS);
+    return () => {
+      clearInterval(timer);
+      stream.stop();
+    };
+  }, [key]);
+  const clear = (): void => {
+    waiting.current = [];
+    setList([]);
+    setSkipped(0);
+  };
+  return { list, skipped, link, clear };
+}
+
+function previewOf(message: LiveMessage): string {
+  if (message.bytes === 0) return t('(empty)');
+  const text = message.payload ?? asText(fromBase64(message.payload_base64));
+  return text === null || text === undefined ? `${message.bytes} B` : short(text, 100);
+}
+
+function Live() {
+  const [filter, setFilter] = useState('#');
+  const [filters, setFilters] = useState<readonly string[]>([]);
+  const [retained, setRetained] = useState(false);
+  const [paused, setPaused] = useState(false);
+  const [chosen, setChosen] = useState<Shown | null>(null);
+  const { list, skipped, link, clear } = useMessages(filters, retained, paused);
+  const add = (event: Event): void => {
+    event.preventDefault();
+    const wanted = filter.trim();
+    if (wanted !== '' && !filters.includes(wanted)) setFilters([...filters, wanted]);
+  };
+  const tone = link === 'open' ? 'good' : link === 'lost' ? 'bad' : 'calm';
+  return (
+    <Panel
+      title={t('Live')}
+      tools={
+        filters.length > 0 && (
+          <>
+            <Badge
+              state={tone}
+              text={link === 'open' ? t('Live') : link === 'lost' ? t('No connection') : t('Connecting')}
+            />
+            <IconButton
+              icon={paused ? 'play' : 'pause'}
+              label={paused ? t('Go on') : t('Pause')}
+              onClick={() => setPaused(!paused)}
+            />
+            <IconButton icon="trash" label={t('Clear the list')} onClick={clear} />
+          </>
+        )
+      }
+    >
+      <form class="line subscribe" onSubmit={add}>
+        <TextField label={t('Topic filter')} value={filter} onValue={setFilter} mono />
+        <Check label={t('with retained messages')} value={retained} onValue={setRetained} />
+        <Button type="submit" kind="primary">
+          {t('Subscribe')}
+        </Button>
+      </form>
+      {filters.length > 0 && (
+        <ul class="plain line">
+          {filters.map((one) => (
+            <li key={one} class="chip">
+              <code>{one}</code>
+              <IconButton
+                icon="close"
+                label={t('Unsubscribe from {n}', { n: one })}
+                onClick={() => setFilters(filters.filter((other) => other !== one))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      {skipped > 0 && <p class="warn-text">{t('{n} messages came too fast to be shown.', { n: count(skipped) })}</p>}
+      {filters.length === 0 ? (
+        <Empty>{t('Subscribe to a topic filter to see messages as they come.')}</Empty>
+      ) : (
+        <Scroll look="live-list" label={t('Messages')}>
+          {list.length === 0 && <Empty>{t('Nothing yet.')}</Empty>}
+          <ul class="plain">
+            {list.map((message) => (
+              <li key={message.id}>
+                <button
+                  type="button"
+                  class="message"
+                  aria-pressed={chosen?.id === message.id}
+                  onClick={() => setChosen(chosen?.id === message.id ? null : message)}
+                >
+                  <time>{clock(message.time, true)}</time>
+                  <code class="message-topic">{message.topic}</code>
+                  <span class="muted">
+                    q{message.qos}
+                    {message.retain ? ' R' : ''}
+                  </span>
+                  <span class="message-payload">{previewOf(message)}</span>
+                </button>
+                {chosen?.id === message.id && (
+                  <div class="message-detail">
+                    <Facts
+                      rows={[
+                        [t('From'), message.from],
+                        [t('Bridge'), message.bridge ?? '–'],
+                        [t('Size'), bytes(message.bytes)],
+                        ['Content type', message.content_type ?? '–'],
+                      ]}
+                    />
+                    <Payload base64={message.payload_base64} total={message.bytes} />
+                  </div>
+                )}
+              </li>
+            ))}
+          </ul>
+        </Scroll>
+      )}
+    </Panel>
+  );
+}
+
+export function MessagesPage() {
+  if (!can('operator')) {
+    return <Empty>{t('Reading and publishing messages needs the role operator.')}</Empty>;
+  }
+  return (
+    <div class="pair wide-right">
+      <Publish />
+      <Live />
+    </div>
+  );
+}

@@ -1,0 +1,227 @@
+// Overview: what goes in and out now and in the last ten minutes, how the gateway itself is, bridges, and what has just happened.
+
+import { fetchData } from '../lib/api.ts';
+import { bytes, clock, count, duration, percent } from '../lib/format.ts';
+import { bridges, type Happening, happenings, type Stats, series, stats, useLoaded } from '../lib/live.ts';
+import { hrefOf } from '../lib/route.ts';
+import { useStore } from '../lib/store.ts';
+import { t } from '../lib/words.ts';
+import { Chart } from '../ui/chart.tsx';
+import { Badge, Empty, Panel } from '../ui/parts.tsx';
+
+function Tile({ label, value, note, tone }: { label: string; value: string; note?: string; tone?: string }) {
+  return (
+    <div class={`tile ${tone ?? ''}`}>
+      <span class="tile-label">{label}</span>
+      <span class="tile-value">{value}</span>
+      <span class="tile-note">{note ?? ' '}</span>
+    </div>
+  );
+}
+
+function perSecond(value: number | null): string {
+  return value === null ? '–' : `${count(value)}/s`;
+}
+
+/** What the store says about itself, if anything is kept. */
+function storeNote(store: Stats['store']): { value: string; note: string } {
+  if (store === null || store.enable === false) return { value: t('off'), note: t('nothing is kept on disk') };
+  const size = typeof store.bytes === 'number' ? bytes(store.bytes) : t('on');
+  const free = typeof store.free === 'number' ? t('{n} free', { n: bytes(store.free) }) : String(store.state ?? '');
+  return { value: size, note: free };
+}
+
+function Tiles({ now }: { readonly now: Stats }) {
+  const dropped = series.rate('dropped') ?? 0;
+  const kept = storeNote(now.store);
+  return (
+    <div class="tiles">
+      <Tile
+        label={t('Messages in')}
+        value={perSecond(series.rate('received'))}
+        note={t('{n} in all', { n: count(now.received) })}
+      />
+      <Tile
+        label={t('Messages out')}
+        value={perSecond(series.rate('sent'))}
+        note={t('{n} in all', { n: count(now.sent) })}
+      />
+      <Tile label={t('Connections')} value={count(now.clients)} note={t('{n} sessions', { n: count(now.sessions) })} />
+      <Tile
+        label={t('Dropped')}
+        value={count(now.dropped)}
+        note={perSecond(series.rate('dropped'))}
+        tone={dropped > 0 ? 'warn' : ''}
+      />
+      <Tile
+        label={t('Loop delay p99')}
+        value={duration(now.lag_p99 * 1000)}
+        note={t('p50 {n}', { n: duration(now.lag_p50 * 1000) })}
+        tone={now.lag_p99 > 0.1 ? 'warn' : ''}
+      />
+      <Tile label={t('Memory')} value={bytes(now.memory)} note={t('processor {n}', { n: percent(now.cpu) })} />
+      <Tile label={t('Queued')} value={count(now.queued)} note={bytes(now.queued_bytes)} />
+      <Tile label={t('Disk')} value={kept.value} note={kept.note} />
+    </div>
+  );
+}
+
+function Charts() {
+  const times = series.times();
+  const rate = (name: string): (number | null)[] => series.rates(name);
+  const gauge = (name: string, factor = 1): (number | null)[] => series.gauge(name, factor);
+  return (
+    <div class="charts">
+      <Panel>
+        <Chart
+          label={t('Messages a second')}
+          times={times}
+          format={count}
+          lines={[
+            { label: t('in'), colour: 'one', values: rate('received') },
+            { label: t('out'), colour: 'two', values: rate('sent') },
+          ]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Bytes a second')}
+          times={times}
+          format={bytes}
+          lines={[
+            { label: t('in'), colour: 'one', values: rate('received_bytes') },
+            { label: t('out'), colour: 'two', values: rate('sent_bytes') },
+          ]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Connections')}
+          times={times}
+          format={count}
+          lines={[
+            { label: t('connected'), colour: 'one', values: gauge('clients') },
+            { label: t('sessions'), colour: 'three', values: gauge('sessions') },
+          ]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Event loop delay')}
+          times={times}
+          format={duration}
+          lines={[
+            { label: 'p99', colour: 'two', values: gauge('lag_p99', 1000) },
+            { label: 'p50', colour: 'one', values: gauge('lag_p50', 1000) },
+          ]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Memory')}
+          times={times}
+          format={bytes}
+          lines={[{ label: t('resident'), colour: 'one', values: gauge('memory') }]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Processor')}
+          times={times}
+          format={(value) => `${value.toFixed(0)} %`}
+          lines={[{ label: t('of one core'), colour: 'three', values: gauge('cpu', 100) }]}
+        />
+      </Panel>
+    </div>
+  );
+}
+
+function BridgeStates() {
+  const list = useStore(bridges);
+  if (list === null) return <Empty>{t('Waiting for the first figures.')}</Empty>;
+  if (list.length === 0) return <Empty>{t('There are no bridges yet.')}</Empty>;
+  return (
+    <ul class="plain rows">
+      {list.map((bridge) => (
+        <li key={`${bridge.kind}/${bridge.type ?? ''}/${bridge.name}`}>
+          <a href={hrefOf('bridges')} class="row-name">
+            {bridge.name}
+          </a>
+          <span class="muted">
+            {bridge.kind === 'mqtt' ? 'MQTT' : bridge.type === 'pub' ? 'MQTT → NNG' : 'NNG → MQTT'}
+          </span>
+          <Badge state={bridge.state} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function wordsOf(event: Happening): string {
+  const who = String(event.client_id ?? event.name ?? '');
+  const why = String(event.reason ?? '').replaceAll('-', ' ');
+  if (event.event === 'bridge') return `${who}: ${t(String(event.state ?? ''))}`;
+  if (event.event === 'dropped') return `${who} ${why} ×${String(event.count ?? '')}`;
+  return why === '' ? `${who} ${String(event.remote ?? '')}` : `${who} · ${why}`;
+}
+
+const EVENT_TONES: Readonly<Record<string, string>> = {
+  connected: 'good',
+  disconnected: 'off',
+  refused: 'bad',
+  dropped: 'warn',
+  bridge: 'calm',
+};
+
+function Happenings() {
+  const list = useStore(happenings);
+  if (list.length === 0) return <Empty>{t('Nothing has happened since this page was opened.')}</Empty>;
+  return (
+    <ol class="plain happenings">
+      {list.map((event, i) => (
+        <li key={`${event.time}-${list.length - i}`}>
+          <time>{clock(event.time)}</time>
+          <span class={`badge ${EVENT_TONES[event.event] ?? ''}`}>{t(event.event)}</span>
+          <span class="happening-text">{wordsOf(event)}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+interface Broker {
+  readonly version: string;
+}
+interface Node {
+  readonly name: string;
+  readonly node_version: string;
+  readonly ready: boolean;
+}
+
+export function OverviewPage() {
+  const now = useStore(stats);
+  const node = useLoaded(() => fetchData<readonly (Broker & Node)[]>('/nodes'), 'node');
+  const about = node.value?.[0];
+  return (
+    <>
+      <p class="sub">
+        {about !== undefined && (
+          <>
+            <b>{about.name}</b> · Tidegate {about.version} · Node.js {about.node_version}
+          </>
+        )}
+        {now !== null && ` · ${t('up {n}', { n: duration(now.uptime_ms) })}`}
+      </p>
+      {now === null ? <Empty>{t('Waiting for the first figures.')}</Empty> : <Tiles now={now} />}
+      <Charts />
+      <div class="pair">
+        <Panel title={t('Bridges')}>
+          <BridgeStates />
+        </Panel>
+        <Panel title={t('Just now')}>
+          <Happenings />
+        </Panel>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,152 @@
+// The frame around every page: head with switches, list of pages, the page itself; the login page where nobody is logged in.
+import type { ComponentType } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { fetchData, logout, type Me, me, reachable } from '../lib/api.ts';
+import { link, startLive, useLoaded } from '../lib/live.ts';
+import { hrefOf, place } from '../lib/route.ts';
+import { useStore } from '../lib/store.ts';
+import { setTheme, type Theme, theme } from '../lib/theme.ts';
+import type { Upstream } from '../lib/types.ts';
+import { language, setLanguage, t } from '../lib/words.ts';
+import { BridgesPage } from '../pages/bridges.tsx';
+import { ClientsPage } from '../pages/clients.tsx';
+import { ConfigurationPage } from '../pages/configuration.tsx';
+import { LogPage } from '../pages/log.tsx';
+import { LoginPage } from '../pages/login.tsx';
+import { MessagesPage } from '../pages/messages.tsx';
+import { OverviewPage } from '../pages/overview.tsx';
+import { ProxyPage } from '../pages/proxy.tsx';
+import { SecurityPage } from '../pages/security.tsx';
+import { TopicsPage } from '../pages/topics.tsx';
+import { Icon, Mark } from './icons.tsx';
+import { IconButton } from './parts.tsx';
+import { Notices } from './toast.tsx';
+
+interface PageRow {
+  readonly id: string;
+  readonly title: string;
+  readonly page: ComponentType;
+}
+
+function pagesOf(user: Me, proxy: boolean): readonly PageRow[] {
+  const admin = user.role === 'admin';
+  return [
+    { id: 'overview', title: t('Overview'), page: OverviewPage },
+    { id: 'bridges', title: t('Bridges'), page: BridgesPage },
+    { id: 'clients', title: t('Clients'), page: ClientsPage },
+    { id: 'topics', title: t('Topics'), page: TopicsPage },
+    { id: 'messages', title: t('Messages'), page: MessagesPage },
+    ...(proxy ? [{ id: 'proxy', title: t('Proxy'), page: ProxyPage }] : []),
+    ...(admin ? [{ id: 'security', title: t('Security'), page: SecurityPage }] : []),
+    { id: 'configuration', title: t('Configuration'), page: ConfigurationPage },
+    ...(admin ? [{ id: 'log', title: t('Log'), page: LogPage }] : []),
+  ];
+}
+
+const THEMES: Readonly<Record<Theme, { next: Theme; icon: string; label: string }>> = {
+  auto: { next: 'light', icon: 'auto', label: 'Theme: as the system' },
+  light: { next: 'dark', icon: 'sun', label: 'Theme: light' },
+  dark: { next: 'auto', icon: 'moon', label: 'Theme: dark' },
+};
+
+export function Switches() {
+  const now = THEMES[useStore(theme)];
+  const words = useStore(language);
+  return (
+    <>
+      <IconButton icon={now.icon} label={t(now.label)} onClick={() => setTheme(now.next)} />
+      <button
+        type="button"
+        class="icon-button words"
+        lang={words === 'en' ? 'zh' : 'en'}
+        onClick={() => setLanguage(words === 'en' ? 'zh' : 'en')}
+      >
+        {words === 'en' ? '中文' : 'English'}
+      </button>
+    </>
+  );
+}
+
+function LinkState() {
+  const state = useStore(link);
+  const there = useStore(reachable);
+  const tone = there && state === 'open' ? 'good' : state === 'connecting' && there ? 'calm' : 'bad';
+  const text = tone === 'good' ? t('Live') : tone === 'calm' ? t('Connecting') : t('No connection');
+  return (
+    <span class={`link-state ${tone}`} role="status">
+      {text}
+    </span>
+  );
+}
+
+function Console({ user }: { readonly user: Me }) {
+  const at = useStore(place);
+  const main = useRef<HTMLElement>(null);
+  const proxy = useLoaded(() => fetchData<readonly Upstream[]>('/proxy/upstreams'), 'proxy');
+  const pages = pagesOf(user, (proxy.value ?? []).length > 0);
+  const current = pages.find(({ id }) => id === at.page) ?? pages[0];
+  useEffect(() => {
+    const live = startLive();
+    return () => live.stop();
+  }, []);
+  useEffect(() => {
+    document.title = `${current.title} · Tidegate`;
+    main.current?.scrollTo(0, 0);
+  }, [current.title]);
+  const Page = current.page;
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        {t('Skip to the page')}
+      </button>
+      <header class="top">
+        <a class="brand" href={hrefOf('overview')}>
+          <Mark />
+          <span>Tidegate</span>
+        </a>
+        <LinkState />
+        <span class="spring" />
+        <Switches />
+        <span class="who" title={t('Role: {role}', { role: t(user.role) })}>
+          <b>{user.username}</b>
+          <span>{t(user.role)}</span>
+        </span>
+        {user.via === 'session' && (
+          <IconButton icon="out" label={t('Log out')} onClick={() => void logout().catch(() => {})} />
+        )}
+      </header>
+      <nav class="side" aria-label={t('Pages')}>
+        {pages.map(({ id, title }) => (
+          <a key={id} href={hrefOf(id)} aria-current={id === current.id ? 'page' : undefined}>
+            <Icon name={id} />
+            <span>{title}</span>
+          </a>
+        ))}
+      </nav>
+      <main ref={main} id="main" tabIndex={-1}>
+        <h1>{current.title}</h1>
+        <Page key={current.id} />
+      </main>
+    </div>
+  );
+}
+
+export function App() {
+  const user = useStore(me);
+  // Texts are looked up while drawing: a change of language draws everything anew.
+  const words = useStore(language);
+  return (
+    <>
+      {user === undefined ? (
+        <div class="waiting" role="status">
+          <Mark />
+        </div>
+      ) : user === null ? (
+        <LoginPage key={words} />
+      ) : (
+        <Console key={words} user={user} />
+      )}
+      <Notices />
+    </>
+  );
+}
