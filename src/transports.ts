@@ -98,7 +98,8 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
     default:
       return new LazyListener(async () => {
         const { listenWs, MQTT_SUBPROTOCOLS } = await import('./transport/ws.ts');
-        const shared = { ...options, host, port, path, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
+        const { origins } = config;
+        const shared = { ...options, host, port, path, origins, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
         return listenWs(tls === null ? shared : { ...shared, tls });
       });
   }
@@ -122,11 +123,12 @@ export function proxyTransports(): ProxyTransports {
 }
 
 function proxyListener(at: ListenAt, options: ListenerOptions): ProxyListener {
-  const { host, port, tls } = at;
+  const { host, port, tls, tlsNames } = at;
   if (tls === null) return listenTcp({ ...options, host, port });
   return new LazyListener(async () => {
     const { listenTls } = await import('./transport/tls.ts');
-    return listenTls({ ...options, host, port, tls });
+    const names = new Map(tlsNames.map(({ name, ...files }) => [name, { ...tls, ...files }]));
+    return listenTls({ ...options, host, port, tls, names });
   });
 }
 

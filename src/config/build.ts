@@ -51,8 +51,14 @@ function isReachable(listeners: readonly OpenListener[], proxies: readonly Proxy
 }
 
 /** Whether clients of the proxy can end in the built-in broker. */
-export function leadsHere(proxy: Pick<ProxyConfig, 'default' | 'routes'>): boolean {
-  return proxy.default === 'local' || proxy.routes.some((route) => route.upstream === 'local');
+export function leadsHere(proxy: Pick<ProxyConfig, 'default' | 'routes' | 'map' | 'split'>): boolean {
+  const targets = [
+    proxy.default,
+    proxy.map?.default,
+    ...(proxy.map?.values ?? []).map((entry) => entry.upstream),
+    ...[...proxy.split, ...proxy.routes, ...proxy.routes.flatMap((route) => route.split)].map((one) => one.upstream),
+  ];
+  return targets.includes('local');
 }
 
 function closeListener({ anonymous, ...listener }: OpenListener, fallback: boolean): ListenerConfig {

@@ -61,7 +61,10 @@ export interface ListenerConfig {
   readonly aclFile: string | null;
   /** Set for ssl and wss. */
   readonly tls: TlsServerConfig | null;
-  readonly useIdentityAsUsername: boolean;
+  /** What of the verified client certificate is the username; null = nothing. */
+  readonly identity: 'cn' | 'subject' | null;
+  /** Origin headers that ws and wss take, null = any. */
+  readonly origins: readonly string[] | null;
   readonly source: Position;
 }
 
@@ -73,13 +76,13 @@ export interface MqttConfig {
   readonly keepaliveMultiplier: number;
   /** Seconds; 0 = whatever the client asks for. */
   readonly maxKeepaliveSeconds: number;
-  /** Outgoing QoS 1 and 2 messages in flight to one client, and the Receive Maximum told to it. */
+  /** Outgoing QoS 1 and 2 messages in flight to one client. */
   readonly maxInflightWindow: number;
   /** Messages in the queue of one session. */
   readonly maxMqueueLen: number;
   readonly maxMqueueBytes: number;
   readonly queueQos0: boolean;
-  /** Incoming QoS 2 messages of one client that wait for PUBREL. */
+  /** Incoming QoS 1 and 2 messages of one client that are not done: the Receive Maximum it is told. */
   readonly maxAwaitingRel: number;
   readonly maxSessionExpiryMs: number;
   readonly maxQos: QosLevel;
@@ -90,6 +93,13 @@ export interface MqttConfig {
   /** Bytes a slow reader may leave unsent. */
   readonly maxClientWriteBuffer: number;
   readonly sendTimeoutMs: number;
+  /** Connections a second. */
+  readonly maxConnectRate: number;
+  readonly maxPendingConnections: number;
+  /** Bytes; 0 = chosen by the memory of the machine. */
+  readonly memoryBudget: number;
+  /** 0 = nothing is published below $SYS. */
+  readonly sysIntervalMs: number;
 }
 
 /** Who an ACL rule is about: every field that is set has to fit. */
@@ -196,6 +206,8 @@ export interface PersistenceConfig {
   readonly intervalMs: number;
   /** Bytes of the database. */
   readonly maxSize: number;
+  /** What a damaged database does: it is put aside, or the start fails. */
+  readonly onCorrupt: 'start' | 'stop';
   /** Which block asked for it: NanoMQ's sqlite block stands for persistence too. */
   readonly origin: 'default' | 'persistence' | 'sqlite';
   readonly source: Position;
@@ -390,12 +402,50 @@ export interface RouteCondition {
   /** Compiled for the linear engine, case already cared for; null for == and !=. */
   readonly pattern: RegExp | null;
 }
+/** A share of the clients; shares of a list follow each other. */
+export interface ShareConfig {
+  /** Hundredths of a percent; -1 = all that are left. */
+  readonly percent: number;
+  readonly upstream: string;
+}
 export interface RouteConfig {
   /** All have to fit. */
   readonly match: readonly RouteCondition[];
-  /** Name of an upstream, or "local". */
-  readonly upstream: string;
+  /** Name of an upstream, or "local"; null where `split` decides. */
+  readonly upstream: string | null;
+  readonly split: readonly ShareConfig[];
   readonly source: Position;
+}
+export interface MapEntry {
+  /** A text, "*.suffix" or "prefix.*"; patterns without their marks. */
+  readonly key: string;
+  /** null for texts and masks. */
+  readonly pattern: RegExp | null;
+  readonly upstream: string;
+}
+export interface ProxyMapConfig {
+  readonly source: string;
+  readonly ignoreCase: boolean;
+  readonly hostnames: boolean;
+  /** In the order of the file. */
+  readonly values: readonly MapEntry[];
+  readonly default: string | null;
+}
+export interface ProxyFilterConfig {
+  readonly prefix: string;
+  readonly publish: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  readonly subscribe: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  readonly denied: 'ignore' | 'disconnect';
+  /** 0 = no limit. */
+  readonly messagesPerSecond: number;
+  readonly userProperties: readonly (readonly [string, string])[];
+}
+/** Certificates by server name. */
+export interface TlsNameConfig {
+  readonly name: string;
+  readonly keyfile: string;
+  readonly certfile: string;
+  readonly keyPassword: string | null;
 }
 /** undefined = leave the field, null = remove it, text = a template with ${...}. */
 export interface ProxySet {
@@ -409,25 +459,44 @@ export interface ProxyConfig {
   readonly bind: string;
   readonly host: string;
   readonly port: number;
+  readonly protocol: 'tcp' | 'udp';
+  readonly udpTimeoutMs: number;
   readonly tls: TlsServerConfig | null;
+  readonly tlsNames: readonly TlsNameConfig[];
   readonly useIdentityAsUsername: boolean;
   readonly proxyProtocol: boolean;
   readonly preread: boolean;
+  readonly nonMqtt: 'close' | 'pass';
   readonly prereadMaxBytes: number;
   readonly prereadTimeoutMs: number;
   readonly connectTimeoutMs: number;
   /** null = auto: 1.5 x keep alive + 10 s; 0 = never. */
   readonly idleTimeoutMs: number | null;
+  readonly halfClose: boolean;
+  /** 0 = no limit, for both. */
+  readonly nextUpstream: { readonly tries: number; readonly timeoutMs: number };
   readonly reject: 'close' | 'connack';
   readonly set: ProxySet;
   readonly routes: readonly RouteConfig[];
+  readonly map: ProxyMapConfig | null;
+  readonly split: readonly ShareConfig[];
+  readonly splitKey: string;
   /** Name of an upstream, "local", or null: what no route takes is refused. */
   readonly default: string | null;
   readonly maxConnections: number;
-  readonly limitConn: { readonly perIp: number; readonly perClientId: number };
+  readonly limitConn: { readonly perIp: number; readonly perClientId: number; readonly perUsername: number };
   /** Connects allowed a second, 0 = no limit. */
   readonly limitRate: { readonly connectsPerSecond: number };
-  readonly accessLog: { readonly file: string; readonly format: 'text' | 'json' } | null;
+  /** Each a list of conditions that all have to fit. */
+  readonly deny: readonly (readonly RouteCondition[])[];
+  readonly allow: readonly (readonly RouteCondition[])[];
+  /** Set with inspect = true. */
+  readonly filter: ProxyFilterConfig | null;
+  readonly accessLog: {
+    readonly file: string;
+    readonly format: 'text' | 'json';
+    readonly rotation: { readonly size: number; readonly count: number };
+  } | null;
   readonly source: Position;
 }
 
@@ -458,6 +527,9 @@ export interface UpstreamConfig {
     readonly timeoutMs: number;
     readonly fails: number;
     readonly passes: number;
+    readonly anyConnack: boolean;
+    readonly username: string | null;
+    readonly password: string | null;
   } | null;
   readonly tls: TlsClientConfig | null;
   readonly slowStartMs: number;

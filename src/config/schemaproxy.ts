@@ -2,87 +2,36 @@
 // Data for schema.ts; to add a key, add a row here, a field in config.ts and a line in buildproxy.ts, then run `make docs`.
 // Sources: NGINX's stream modules (mqtt_preread, upstream, limit_conn), whose defaults are kept where they suit MQTT.
 
-import { block, list, named, optional } from './blocks.ts';
-import type { MatchField, MatchOp, RouteCondition, TreeValue } from './config.ts';
+import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
-import { isNull, joinPath, type Node, type ScalarNode } from './node.ts';
-import { compilePattern } from './pattern.ts';
+import { isNull, type ScalarNode } from './node.ts';
 import { checkBind, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
-import { nearest } from './values.ts';
-
-const FIELDS: readonly MatchField[] = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'cert_cn'];
-const TEXT_FORM = /^\s*([a-z_]{1,20})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;
-
-export interface Match {
-  readonly conditions: readonly RouteCondition[];
-  readonly written: TreeValue;
-}
-
-/** A condition, or what is wrong with it. */
-function condition(field: string, op: MatchOp, value: string): RouteCondition | string {
-  const known = FIELDS.find((name) => name === field);
-  if (known === undefined) {
-    const close = nearest(field, FIELDS);
-    return `unknown field${close === null ? '' : `; did you mean ${close}?`}; known are ${FIELDS.join(', ')}`;
-  }
-  if (op === '==' || op === '!=') return { field: known, op, value, pattern: null };
-  const pattern = compilePattern(value, op.endsWith('*'));
-  return typeof pattern === 'string' ? pattern : { field: known, op, value, pattern };
-}
-
-/** "~^x" is a pattern, "~*^x" one that ignores case, "\~x" the text "~x", anything else the text itself. */
-function blockCondition(field: string, value: string): RouteCondition | string {
-  if (value.startsWith('~*')) return condition(field, '=~*', value.slice(2));
-  if (value.startsWith('~')) return condition(field, '=~', value.slice(1));
-  return condition(field, '==', value.startsWith('\\~') ? value.slice(1) : value);
-}
-
-const MATCH: Key<Match> = {
-  doc: {
-    type: 'block or text',
-    default: undefined,
-    text: 'What has to fit: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn.',
-    example: { clientid: '~^sensor-' },
-  },
-  inside: null,
-  read(node: Node, path, sink) {
-    if (isNull(node)) return this.missing(node.at, path, sink);
-    const conditions: RouteCondition[] = [];
-    if (node.kind === 'scalar') {
-      const found = TEXT_FORM.exec(node.text);
-      if (found === null) return sink.problem(node.at, path, '"field op value" expected, as in "clientid =~ ^sensor-"');
-      const one = condition(found[1], found[2] as MatchOp, unquote(found[3]));
-      if (typeof one === 'string') return sink.problem(node.at, path, one);
-      return { conditions: [one], written: node.text };
-    }
-    if (node.kind !== 'block' || node.fields.size === 0)
-      return sink.problem(node.at, path, 'a block with at least one field expected');
-    const written = Object.create(null) as Record<string, TreeValue>;
-    for (const [field, { at, value }] of node.fields) {
-      const one = value.kind === 'scalar' ? blockCondition(field, value.text) : 'a text expected';
-      if (typeof one === 'string') sink.problem(at, joinPath(path, field), one);
-      else conditions.push(one);
-      if (value.kind === 'scalar') written[field] = value.text;
-    }
-    return { conditions, written };
-  },
-  missing: (at, path, sink) => sink.problem(at, path, 'is missing'),
-  show: (value) => value.written,
-};
-
-function unquote(value: string): string {
-  return /^"[^"]*"$/.test(value) ? value.slice(1, -1) : value;
-}
+import { MATCH } from './schemamatch.ts';
 
 /** Variables a template may hold. */
 const VARIABLE = /\$\{([^}]*)\}/g;
-const VARIABLES = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'remote_port', 'cert_cn'];
+const VARIABLES = [
+  'clientid',
+  'username',
+  'version',
+  'keep_alive',
+  'clean_start',
+  'will_topic',
+  'sni',
+  'cert_cn',
+  'tls_version',
+  'listener',
+  'remote_addr',
+  'remote_port',
+];
+/** `match.1`, `match.name`: what the pattern of the route has captured. */
+const OTHER_VARIABLE = /^(?:env\.[A-Za-z_][A-Za-z0-9_]*|match\.[A-Za-z0-9_]{1,64})$/;
 
 function checkTemplate(template: string): string | null {
   for (const [, name] of template.matchAll(VARIABLE)) {
-    if (VARIABLES.includes(name) || /^env\.[A-Za-z_][A-Za-z0-9_]*$/.test(name)) continue;
-    return `unknown variable \${${name.slice(0, 40)}}; known are ${VARIABLES.join(', ')} and env.NAME`;
+    if (VARIABLES.includes(name) || OTHER_VARIABLE.test(name)) continue;
+    return `unknown variable \${${name.slice(0, 40)}}; known are ${VARIABLES.join(', ')}, match.NAME and env.NAME`;
   }
   return null;
 }
@@ -107,22 +56,118 @@ function rate(node: ScalarNode): number | undefined {
   if (found === null) return undefined;
   return Number(found[1]) / (found[2] === 'h' ? 3600 : found[2] === 'm' ? 60 : 1);
 }
-const RATE: Key<number> = {
-  doc: { type: 'number/s, number/m or number/h', default: 0, text: 'CONNECTs let in. 0 = no limit.', example: '100/s' },
+/** A number of events a second; shown as such. */
+function rateKey(what: string): Key<number> {
+  return {
+    doc: { type: 'number/s, number/m or number/h', default: 0, text: what, example: '100/s' },
+    inside: null,
+    read(node, path, sink) {
+      if (isNull(node)) return 0;
+      const value = node.kind === 'scalar' ? rate(node) : undefined;
+      return value ?? sink.problem(node.at, path, 'a rate such as 100/s expected');
+    },
+    missing: () => 0,
+    show: (value) => value,
+  };
+}
+
+/** A part of the clients, in hundredths of a percent; "*" = all that are left. */
+const PERCENT: Key<number> = {
+  doc: { type: 'percent | *', default: undefined, text: 'Share in percent, two decimals; * = the rest.', example: 10 },
   inside: null,
   read(node, path, sink) {
-    if (isNull(node)) return 0;
-    const value = node.kind === 'scalar' ? rate(node) : undefined;
-    return value ?? sink.problem(node.at, path, 'a rate such as 100/s expected');
+    const written = node.kind === 'scalar' && !isNull(node) ? node.text.trim().replace(/%$/, '') : '';
+    if (written === '*') return -1;
+    const found = /^\d{1,3}(?:\.\d{1,2})?$/.test(written) ? Math.round(Number(written) * 100) : Number.NaN;
+    return found > 0 && found <= 10_000
+      ? found
+      : sink.problem(node.at, path, 'a share between 0.01 and 100 expected, or *');
   },
-  missing: () => 0,
-  show: (value) => value,
+  missing: (at, path, sink) => sink.problem(at, path, 'is missing'),
+  show: (value) => (value < 0 ? '*' : value / 100),
 };
+
+const SPLIT = list(
+  block(
+    { percent: PERCENT, upstream: text({ text: 'Name of an upstream, or local.', example: 'new' }) },
+    { unknown: 'error', text: 'One share.' },
+  ),
+  { text: 'Shares of the clients for several upstreams, by a hash of split_key: each client keeps its own.' },
+);
+
+const MAP = optional(
+  {
+    source: text({ default: `\${clientid}`, text: 'Template that is looked up.', check: checkTemplate }),
+    ignore_case: flag({ default: false, text: 'Compare texts in any case, as NGINX does.' }),
+    hostnames: flag({ default: false, text: 'Take "*.suffix", ".suffix" and "prefix.*" as masks.' }),
+    values: pairs({
+      text: 'Text, mask, "~pattern" or "~*pattern" and the name of an upstream. First a text, then the longest *. mask, the longest .* mask, the first pattern.',
+      example: { 'sensor-1': 'sensors', '~^gw-': 'gateways' },
+    }),
+    default: text({
+      default: null,
+      text: 'Upstream for what is not in values; absent = the map decides nothing.',
+      example: 'main',
+    }),
+  },
+  { unknown: 'error', text: 'A table of upstreams, asked when no route fits.' },
+);
+
+const TOPICS = (what: string) =>
+  list(text({ text: 'A topic filter.', check: checkFilter }), { single: true, text: what, example: ['dev/#'] });
+
+function checkFilter(value: string): string | null {
+  const levels = value.split('/');
+  const fits = levels.every(
+    (level, i) => level === '+' || (level === '#' && i === levels.length - 1) || !/[+#]/.test(level),
+  );
+  return value !== '' && fits ? null : 'not a topic filter';
+}
+
+const FILTER = block(
+  {
+    prefix: text({
+      default: '',
+      text: `Template put before every topic on its way to the server and taken off on its way back: clients with different prefixes never meet.`,
+      example: `\${username}/`,
+      check: checkTemplate,
+    }),
+    publish: block(
+      {
+        allow: TOPICS('Topics that may be published; empty = all.'),
+        deny: TOPICS('Topics that may not be published.'),
+      },
+      { unknown: 'error', text: 'Topics as the client writes them; deny is looked at first.' },
+    ),
+    subscribe: block(
+      {
+        allow: TOPICS('Filters may not reach beyond these; empty = all.'),
+        deny: TOPICS('Filters may not touch these.'),
+      },
+      { unknown: 'error', text: 'Topic filters as the client writes them; deny is looked at first.' },
+    ),
+    denied: word(['ignore', 'disconnect'], {
+      default: 'ignore',
+      text: 'What a client gets for a PUBLISH that is not allowed; ignore = a reason code where MQTT has one.',
+    }),
+    messages: rateKey('PUBLISH packets of one client; faster ones wait. 0 = no limit.'),
+    user_properties: pairs({
+      text: 'User properties put into every PUBLISH of a 5.0 client; templates.',
+      example: { gateway: 'edge-1' },
+    }),
+  },
+  { unknown: 'error', text: 'What happens to messages with inspect = true.' },
+);
 
 const ROUTE = block(
   {
     match: MATCH,
-    upstream: text({ text: 'Name of an upstream, or local for the built-in broker.', example: 'sensors' }),
+    upstream: text({
+      default: null,
+      text: 'Name of an upstream, or local for the built-in broker; this or split has to be given.',
+      example: 'sensors',
+    }),
+    split: SPLIT,
   },
   { unknown: 'error', text: 'One route.' },
 );
@@ -132,6 +177,11 @@ export const PROXY = named(
     {
       enable: flag({ default: true, text: 'Whether the proxy runs.' }),
       bind: text({ text: 'Address and port to listen on.', check: checkBind, example: '0.0.0.0:11883' }),
+      protocol: word(['tcp', 'udp'], {
+        default: 'tcp',
+        text: 'udp passes datagrams on, one session for each address and port of a client; needs preread = false.',
+      }),
+      udp_timeout: duration({ default: '60s', min: 10, text: 'Silence that ends a session of datagrams.' }),
       tls: optional(
         {
           ...TLS_SERVER,
@@ -139,6 +189,29 @@ export const PROXY = named(
             default: false,
             text: 'The common name of the client certificate is the username.',
           }),
+          certificates: list(
+            block(
+              {
+                servername: text({
+                  text: 'Name that clients ask for (SNI); "*.example.org" takes one more level.',
+                  example: 'mqtt.example.org',
+                }),
+                keyfile: text({ text: 'Private key, PEM.', example: '/etc/tidegate/certs/other.key' }),
+                certfile: text({
+                  text: 'Certificate and the chain above it, PEM.',
+                  example: '/etc/tidegate/certs/other.pem',
+                }),
+                key_password: text({
+                  default: null,
+                  secret: true,
+                  text: 'Password of the private key.',
+                  example: 'change-me',
+                }),
+              },
+              { unknown: 'error', text: 'One certificate.' },
+            ),
+            { text: 'Other certificates, by the server name that clients ask for.' },
+          ),
         },
         { unknown: 'error', text: 'Clients speak TLS.' },
       ),
@@ -146,6 +219,10 @@ export const PROXY = named(
       preread: flag({
         default: true,
         text: 'Read CONNECT before a server is chosen; off = a plain TCP proxy to default.',
+      }),
+      non_mqtt: word(['close', 'pass'], {
+        default: 'close',
+        text: 'What happens to clients whose first bytes are no CONNECT; pass = they are routed without client id and passed on as they are.',
       }),
       preread_max_bytes: size({ default: '64KB', min: 16, max: 268_435_460, text: 'Largest CONNECT.' }),
       preread_timeout: duration({ default: '10s', min: 10, text: 'Time for TLS and CONNECT.' }),
@@ -160,6 +237,17 @@ export const PROXY = named(
         null,
         () => 'auto',
       ),
+      half_close: flag({
+        default: false,
+        text: 'A side that has sent its last byte may still receive; off = the session ends.',
+      }),
+      next_upstream: block(
+        {
+          tries: int({ default: 0, text: 'Servers tried for one client. 0 = all of them.' }),
+          timeout: duration({ default: '0s', text: 'Time in which another server may still be tried. 0 = no limit.' }),
+        },
+        { unknown: 'error', text: 'What happens when a server cannot be reached.' },
+      ),
       reject: word(['close', 'connack'], { default: 'close', text: 'Whether a refused client is told why.' }),
       set: block(
         {
@@ -173,9 +261,16 @@ export const PROXY = named(
         },
       ),
       routes: list(ROUTE, { text: 'The first route that fits decides.' }),
+      map: MAP,
+      split: SPLIT,
+      split_key: text({
+        default: `\${clientid}`,
+        text: 'Template that split hashes.',
+        check: checkTemplate,
+      }),
       default: text({
         default: null,
-        text: 'Where clients go that no route takes; absent = they are refused.',
+        text: 'Where clients go that no route, map and split takes; absent = they are refused.',
         example: 'main',
       }),
       max_connections: int({ default: 0, text: 'Connections at once. 0 = no limit.' }),
@@ -183,14 +278,29 @@ export const PROXY = named(
         {
           per_ip: int({ default: 0, text: 'Connections of one address. 0 = no limit.' }),
           per_clientid: int({ default: 0, text: 'Connections of one client id. 0 = no limit.' }),
+          per_username: int({ default: 0, text: 'Connections of one username. 0 = no limit.' }),
         },
         { unknown: 'error', text: 'Limits of connections.' },
       ),
-      limit_rate: block({ connects: RATE }, { unknown: 'error', text: 'Limits of rates.' }),
+      limit_rate: block(
+        { connects: rateKey('CONNECTs let in. 0 = no limit.') },
+        { unknown: 'error', text: 'Limits of rates.' },
+      ),
+      deny: list(MATCH, { text: 'Clients that fit one of these are refused.' }),
+      allow: list(MATCH, { text: 'When there are some, clients that fit none of these are refused.' }),
+      inspect: flag({ default: false, text: 'Read every packet and apply filter; off = bytes are passed on.' }),
+      filter: FILTER,
       access_log: optional(
         {
           file: text({ text: 'Path of the file.', example: '/var/log/tidegate/access.log' }),
           format: word(['text', 'json'], { default: 'text', text: 'Form of a line.' }),
+          rotation: block(
+            {
+              size: size({ default: '0', text: 'A file of this size is renamed to <file>.1. 0 = never.' }),
+              count: int({ default: 5, min: 1, max: 1000, text: 'Old files kept.' }),
+            },
+            { unknown: 'error', text: 'Rotation; SIGHUP opens the file anew as well.' },
+          ),
         },
         { unknown: 'error', text: 'One line for each connection.' },
       ),
@@ -240,6 +350,14 @@ export const UPSTREAMS = named(
           timeout: duration({ default: '2s', min: 10, text: 'Time for an answer.' }),
           fails: int({ default: 1, min: 1, text: 'Failures in a row that take a server out.' }),
           passes: int({ default: 1, min: 1, text: 'Successes in a row that take it back.' }),
+          any_connack: flag({ default: false, text: 'With type mqtt: a refusal is a good answer as well.' }),
+          username: text({ default: null, text: 'With type mqtt: user name of the probe.', example: 'probe' }),
+          password: text({
+            default: null,
+            secret: true,
+            text: 'With type mqtt: password of the probe.',
+            example: 'change-me',
+          }),
         },
         { unknown: 'error', text: 'Active health checks.' },
       ),

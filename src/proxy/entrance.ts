@@ -5,6 +5,7 @@ import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, Connection } from '../transport/transport.ts';
 import { type AccessLog, type Entry, jsonLine, textLine } from './accesslog.ts';
+import type { InspectCells } from './inspect.ts';
 import { ConnectionCount, Rate } from './limits.ts';
 import { PROXY_METRICS as M } from './metrics.ts';
 import type { Pool } from './pool.ts';
@@ -14,6 +15,7 @@ import { makeRules, type Rules } from './rules.ts';
 
 /** How often sessions are looked at: idle times are exact to this. */
 const SWEEP_MS = 500;
+const TOO_MANY = 'too many connections of this address';
 
 export interface EntranceContext {
   readonly parts: ProxyParts;
@@ -27,12 +29,14 @@ interface Cells {
   readonly rewritten: Cell;
   readonly bytesIn: Cell;
   readonly bytesOut: Cell;
+  readonly filtered: InspectCells;
 }
 
 export class Entrance {
   readonly parts: ProxyParts;
   readonly connects = new Rate();
   readonly byClientId = new ConnectionCount();
+  readonly byUsername = new ConnectionCount();
   readonly cells: Cells;
   private readonly byAddress = new ConnectionCount();
   private readonly name: string;
@@ -57,6 +61,11 @@ export class Entrance {
       rewritten: metrics.cell(M.rewritten, labels),
       bytesIn: metrics.cell(M.bytes, { ...labels, direction: 'in' }),
       bytesOut: metrics.cell(M.bytes, { ...labels, direction: 'out' }),
+      filtered: {
+        publishDenied: metrics.cell(M.filtered, { ...labels, kind: 'publish-denied' }),
+        subscribeDenied: metrics.cell(M.filtered, { ...labels, kind: 'subscribe-denied' }),
+        foreign: metrics.cell(M.filtered, { ...labels, kind: 'foreign' }),
+      },
     };
   }
 
@@ -114,6 +123,9 @@ export class Entrance {
     this.listener = this.parts.transports.listen(options, {
       accept: (connection) => this.accept(connection),
       reject: (reason, remote) => this.rejected(reason, remote),
+      // TLS costs more than a look at the count; whoever passes here is counted when its handshake is done.
+      admit: (remoteAddress) =>
+        this.byAddress.full(remoteAddress, this.rules.options.limitConn.perIp) ? TOO_MANY : null,
       maxConnections: options.maxConnections,
       handshakeTimeoutMs: options.prereadTimeoutMs,
       proxyProtocol: options.proxyProtocol,
@@ -127,7 +139,7 @@ export class Entrance {
     this.cells.accepted.value++;
     if (!this.byAddress.enter(connection.remoteAddress, rules.options.limitConn.perIp)) {
       connection.destroy();
-      this.refusedAtDoor(connection.remote, 503, 'too many connections of this address');
+      this.refusedAtDoor(connection.remote, 503, TOO_MANY);
       return;
     }
     const relay = new Relay(this, rules, connection);
@@ -139,7 +151,11 @@ export class Entrance {
   /** Failed in a handshake: TLS, PROXY protocol, or the listener is full. */
   private rejected(reason: string, remote: string): void {
     this.cells.accepted.value++;
-    this.refusedAtDoor(remote, reason === 'full' ? 503 : reason === 'silent' || reason === 'gone' ? 200 : 400, reason);
+    this.refusedAtDoor(
+      remote,
+      reason === 'full' || reason === TOO_MANY ? 503 : reason === 'silent' || reason === 'gone' ? 200 : 400,
+      reason,
+    );
   }
 
   private refusedAtDoor(remote: string, status: Entry['status'], reason: string): void {
@@ -200,6 +216,6 @@ function word(reason: string): string {
 /** Whether the listener has to be opened anew. */
 function doorDiffers(before: ProxyOptions, after: ProxyOptions): boolean {
   const door = (o: ProxyOptions): string =>
-    JSON.stringify([o.host, o.port, o.tls, o.maxConnections, o.prereadTimeoutMs, o.proxyProtocol]);
+    JSON.stringify([o.host, o.port, o.tls, o.tlsNames, o.maxConnections, o.prereadTimeoutMs, o.proxyProtocol]);
   return door(before) !== door(after);
 }

@@ -8,7 +8,8 @@ export interface Facts {
   readonly listener: string;
   readonly remoteAddress: string;
   readonly remotePort: string;
-  readonly sni: string | null;
+  /** Asked for in TLS, ended here or only passed through. */
+  sni: string | null;
   readonly certCn: string | null;
   readonly tlsVersion: string | null;
   /** "" where the client has none. */

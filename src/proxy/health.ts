@@ -103,16 +103,27 @@ export class HealthCheck {
     const untilMs = clock.mono() + options.timeoutMs;
     const connection = await this.pool.dial(peer, options.timeoutMs, null);
     if (options.type === 'tcp') connection.end();
-    else await askMqtt(connection, watch.clientId, (fn) => clock.after(Math.max(1, untilMs - clock.mono()), fn));
+    else {
+      const deadline = (fn: () => void): Timer => clock.after(Math.max(1, untilMs - clock.mono()), fn);
+      await askMqtt(connection, probeConnect(watch.clientId, options), options.anyConnack, deadline);
+    }
   }
 }
 
 /** CONNECT, CONNACK 0, DISCONNECT. Rejects with what was wrong. */
-function askMqtt(connection: Connection, clientId: string, deadline: (fn: () => void) => Timer): Promise<void> {
+function askMqtt(
+  connection: Connection,
+  connect: Buffer,
+  anyConnack: boolean,
+  deadline: (fn: () => void) => Timer,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     let got = Buffer.alloc(0);
+    let done = false;
     const timer = deadline(() => over('no CONNACK in time'));
     const over = (wrong: string | null): void => {
+      if (done) return;
+      done = true;
       timer.cancel();
       if (wrong === null) {
         connection.write(DISCONNECT, () => {});
@@ -127,14 +138,14 @@ function askMqtt(connection: Connection, clientId: string, deadline: (fn: () => 
     connection.onEnd(() => over('closed instead of answering'));
     connection.onData((chunk) => {
       got = Buffer.concat([got, chunk.subarray(0, LONGEST_ANSWER)]);
-      const verdict = judge(got);
+      const verdict = judge(got, anyConnack);
       if (verdict !== 'more') over(verdict);
     });
-    connection.write(probeConnect(clientId), () => {});
+    connection.write(connect, () => {});
   });
 }
 
-function probeConnect(clientId: string): Buffer {
+function probeConnect(clientId: string, { username, password }: HealthOptions): Buffer {
   return encodeConnect({
     type: CONNECT,
     version: 4,
@@ -142,21 +153,21 @@ function probeConnect(clientId: string): Buffer {
     clientId,
     cleanStart: true,
     keepAlive: PROBE_KEEP_ALIVE,
-    username: null,
-    password: null,
+    username,
+    password: password === null ? null : Buffer.from(password),
     will: null,
     properties: null,
   });
 }
 
 /** null = a good answer. */
-function judge(got: Buffer): string | null | 'more' {
+function judge(got: Buffer, anyConnack: boolean): string | null | 'more' {
   try {
     const frame = newFrame();
     if (readFrame(got, 0, got.length, frame, LONGEST_ANSWER) === 0) return 'more';
     if (frame.type !== CONNACK) return 'answered with something else than CONNACK';
     const { reasonCode } = decodeConnack(got, frame, 4);
-    return reasonCode === 0 ? null : `CONNACK with return code ${reasonCode}`;
+    return reasonCode === 0 || anyConnack ? null : `CONNACK with return code ${reasonCode}`;
   } catch (error) {
     return errorText(error);
   }

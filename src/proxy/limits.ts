@@ -7,10 +7,14 @@ export class ConnectionCount {
 
   /** Counts one more unless there are `most` already (0 = no limit); false = refused and not counted. */
   enter(key: string, most: number): boolean {
-    const count = this.open.get(key) ?? 0;
-    if (most > 0 && count >= most) return false;
-    this.open.set(key, count + 1);
+    if (this.full(key, most)) return false;
+    this.open.set(key, (this.open.get(key) ?? 0) + 1);
     return true;
+  }
+
+  /** Whether enter() would refuse one more. */
+  full(key: string, most: number): boolean {
+    return most > 0 && (this.open.get(key) ?? 0) >= most;
   }
 
   /** Takes back one enter(). */
@@ -29,18 +33,28 @@ export class ConnectionCount {
 /** A token bucket: so many a second, and as many at once after a pause of a second (at least one). */
 export class Rate {
   private tokens = Number.POSITIVE_INFINITY;
-  private lastMs = Number.NEGATIVE_INFINITY;
+  private lastMs = 0;
 
   /** Whether one more fits; `perSecond` 0 = no limit. */
   take(perSecond: number, nowMs: number): boolean {
     if (perSecond === 0) return true;
-    const most = Math.max(1, perSecond);
-    // The first one finds a full bucket.
-    const came = this.lastMs === Number.NEGATIVE_INFINITY ? most : ((nowMs - this.lastMs) / 1000) * perSecond;
-    this.tokens = Math.min(most, this.tokens + came);
-    this.lastMs = nowMs;
+    this.refill(perSecond, nowMs);
     if (this.tokens < 1) return false;
     this.tokens--;
     return true;
+  }
+
+  /** Takes `count` in any case and gives the milliseconds to wait until they are paid for, 0 = none. */
+  owe(count: number, perSecond: number, nowMs: number): number {
+    if (perSecond === 0 || count === 0) return 0;
+    this.refill(perSecond, nowMs);
+    this.tokens -= count;
+    return this.tokens >= 0 ? 0 : Math.ceil((-this.tokens / perSecond) * 1000);
+  }
+
+  private refill(perSecond: number, nowMs: number): void {
+    // The first one finds a full bucket.
+    this.tokens = Math.min(Math.max(1, perSecond), this.tokens + ((nowMs - this.lastMs) / 1000) * perSecond);
+    this.lastMs = nowMs;
   }
 }

@@ -17,6 +17,7 @@ export const PROXY_METRICS = {
   bytes: counter('bytes', 'Bytes of clients: in, and out to them', 'bytes'),
   rewritten: counter('rewritten', 'CONNECT packets that were sent on with other fields', 'packets'),
   connack: counter('connack', 'Answers of servers to CONNECT, by reason code', 'packets'),
+  filtered: counter('filtered', 'Packets that a filter has stopped, by kind', 'packets'),
   logLost: counter('access_log_lost', 'Lines of access logs that could not be written', 'items'),
 } as const;
 

@@ -14,8 +14,6 @@ export interface ProxiesOptions {
   readonly upstreams: readonly UpstreamOptions[];
 }
 
-const NO_ROTATION = { size: 0, count: 1 };
-
 export class Proxies implements Service {
   private readonly parts: ProxyParts;
   private options: ProxiesOptions;
@@ -120,9 +118,11 @@ export class Proxies implements Service {
       log.close();
     }
     const lost = this.parts.metrics.cell(PROXY_METRICS.logLost);
-    for (const file of wanted.keys()) {
-      if (this.logs.has(file)) continue;
-      const log = new AccessLog(file, NO_ROTATION, lost, (error) => this.parts.log('error', 'PXY-LOG', { error }));
+    for (const [file, { rotation }] of wanted) {
+      const known = this.logs.get(file);
+      known?.setRotation(rotation);
+      if (known !== undefined) continue;
+      const log = new AccessLog(file, rotation, lost, (error) => this.parts.log('error', 'PXY-LOG', { error }));
       try {
         log.open();
       } catch (error) {

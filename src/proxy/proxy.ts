@@ -26,11 +26,51 @@ export interface ConditionOptions {
   readonly pattern: RegExp | null;
 }
 
+/** A share of the clients; the shares of a list follow each other. */
+export interface ShareOptions {
+  /** Hundredths of a percent; -1 = all that are left. */
+  readonly percent: number;
+  readonly upstream: string;
+}
+
 export interface RouteOptions {
   /** All have to fit. */
   readonly match: readonly ConditionOptions[];
-  /** Name of an upstream, or "local". */
-  readonly upstream: string;
+  /** Name of an upstream, or "local"; null where `split` decides. */
+  readonly upstream: string | null;
+  readonly split: readonly ShareOptions[];
+}
+
+export interface MapOptions {
+  /** Template that is looked up. */
+  readonly source: string;
+  readonly ignoreCase: boolean;
+  /** "*.suffix", ".suffix" and "prefix.*" are masks. */
+  readonly hostnames: boolean;
+  readonly values: readonly { readonly key: string; readonly pattern: RegExp | null; readonly upstream: string }[];
+  /** null = what is not in the table is left to split and default. */
+  readonly default: string | null;
+}
+
+/** What happens to messages of clients whose packets are read. Topics are those the client writes. */
+export interface FilterOptions {
+  /** Template; "" = none. */
+  readonly prefix: string;
+  readonly publish: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  readonly subscribe: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  readonly denied: 'ignore' | 'disconnect';
+  /** 0 = no limit. */
+  readonly messagesPerSecond: number;
+  /** Values are templates. */
+  readonly userProperties: readonly (readonly [string, string])[];
+}
+
+/** Another certificate, for clients that ask for this name. */
+export interface TlsNameOptions {
+  readonly name: string;
+  readonly keyfile: string;
+  readonly certfile: string;
+  readonly keyPassword: string | null;
 }
 
 /** undefined = leave the field, null = remove it, text = a template. */
@@ -43,6 +83,7 @@ export interface SetOptions {
 export interface AccessLogOptions {
   readonly file: string;
   readonly format: 'text' | 'json';
+  readonly rotation: { readonly size: number; readonly count: number };
 }
 
 export interface ProxyOptions {
@@ -50,23 +91,39 @@ export interface ProxyOptions {
   readonly enable: boolean;
   readonly host: string;
   readonly port: number;
+  /** udp: datagrams, one session for each address and port of a client; nothing is read of them. */
+  readonly protocol: 'tcp' | 'udp';
+  readonly udpTimeoutMs: number;
   readonly tls: TlsServerOptions | null;
+  readonly tlsNames: readonly TlsNameOptions[];
   readonly useIdentityAsUsername: boolean;
   readonly proxyProtocol: boolean;
   readonly preread: boolean;
+  readonly nonMqtt: 'close' | 'pass';
   readonly prereadMaxBytes: number;
   readonly prereadTimeoutMs: number;
   readonly connectTimeoutMs: number;
   /** null = 1.5 times the keep alive and 10 s; 0 = never. */
   readonly idleTimeoutMs: number | null;
+  readonly halfClose: boolean;
+  /** 0 = no limit, for both. */
+  readonly nextUpstream: { readonly tries: number; readonly timeoutMs: number };
   readonly reject: 'close' | 'connack';
   readonly set: SetOptions;
   readonly routes: readonly RouteOptions[];
+  readonly map: MapOptions | null;
+  readonly split: readonly ShareOptions[];
+  readonly splitKey: string;
   /** Name of an upstream, "local", or null: what no route takes is refused. */
   readonly default: string | null;
   readonly maxConnections: number;
-  readonly limitConn: { readonly perIp: number; readonly perClientId: number };
+  readonly limitConn: { readonly perIp: number; readonly perClientId: number; readonly perUsername: number };
   readonly limitRate: { readonly connectsPerSecond: number };
+  /** Each a list of conditions that all have to fit. */
+  readonly deny: readonly (readonly ConditionOptions[])[];
+  readonly allow: readonly (readonly ConditionOptions[])[];
+  /** null = bytes are passed on. */
+  readonly filter: FilterOptions | null;
   readonly accessLog: AccessLogOptions | null;
 }
 
@@ -93,6 +150,10 @@ export interface HealthOptions {
   readonly timeoutMs: number;
   readonly fails: number;
   readonly passes: number;
+  /** With type mqtt: a refusal is a good answer as well. */
+  readonly anyConnack: boolean;
+  readonly username: string | null;
+  readonly password: string | null;
 }
 
 export interface UpstreamOptions {
@@ -114,6 +175,7 @@ export interface ListenAt {
   readonly host: string;
   readonly port: number;
   readonly tls: TlsServerOptions | null;
+  readonly tlsNames: readonly TlsNameOptions[];
 }
 
 export interface ProxyDialOptions {

@@ -10,44 +10,33 @@
 import type { Timer } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { ConnectError, encodeConnack, encodeRefusal } from '../codec/connect.ts';
-import { CONNACK, type Version } from '../mqtt/packet.ts';
-import {
-  BAD_USER_NAME_OR_PASSWORD,
-  CLIENT_IDENTIFIER_NOT_VALID,
-  CONNECTION_RATE_EXCEEDED,
-  MALFORMED_PACKET,
-  NOT_AUTHORIZED,
-  QUOTA_EXCEEDED,
-  SERVER_UNAVAILABLE,
-  UNSUPPORTED_PROTOCOL_VERSION,
-} from '../mqtt/reason.ts';
+import { encodeDisconnect } from '../codec/session.ts';
+import { CONNACK, DISCONNECT, type Version } from '../mqtt/packet.ts';
+import { SERVER_UNAVAILABLE, UNSUPPORTED_PROTOCOL_VERSION } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Entry, Status } from './accesslog.ts';
 import type { Selection } from './balance.ts';
+import { helloName } from './clienthello.ts';
 import { ConnackWatch } from './connack.ts';
 import type { Entrance } from './entrance.ts';
 import { connectionFacts, type Facts, takeConnect } from './facts.ts';
+import { Inspector } from './inspect.ts';
 import { type ConnectLayout, readLayout } from './layout.ts';
+import { Rate } from './limits.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
-import { Preread, type PrereadResult } from './preread.ts';
+import { Preread } from './preread.ts';
 import { LOCAL } from './proxy.ts';
-import { type RewriteFailure, rewriteConnect } from './rewrite.ts';
-import { chooseRoute } from './route.ts';
+import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
 import { Splice, type SpliceEnd } from './splice.ts';
-import { Tap } from './tap.ts';
+import { Tap, type TapFilter } from './tap.ts';
+import { Counted, judge, type Passage } from './verdict.ts';
 
 type State = 'reading' | 'dialing' | 'open' | 'local' | 'over';
 
 /** What `idle_timeout = auto` adds to one and a half keep alives: the server, who knows better, closes first. */
 const IDLE_GRACE_MS = 10_000;
-
-const REWRITE_REASONS: Readonly<Record<RewriteFailure, readonly [Status, number]>> = {
-  'bad-value': [500, CLIENT_IDENTIFIER_NOT_VALID],
-  'empty-clientid': [400, CLIENT_IDENTIFIER_NOT_VALID],
-  'password-without-username': [403, BAD_USER_NAME_OR_PASSWORD],
-};
 
 const END_REASONS: Readonly<Record<SpliceEnd, string>> = {
   client: 'closed by client',
@@ -56,6 +45,13 @@ const END_REASONS: Readonly<Record<SpliceEnd, string>> = {
   'server-error': 'server connection lost',
 };
 
+/** What goes to a server: null stands for bytes that nobody has read. */
+interface Load {
+  readonly bytes: Buffer | null;
+  /** null = the client speaks something else, or nothing is known of it. */
+  readonly passage: Passage | null;
+}
+
 export class Relay {
   private state: State = 'reading';
   private readonly home: Entrance;
@@ -63,9 +59,8 @@ export class Relay {
   private readonly client: Connection;
   private readonly facts: Facts;
   private readonly startMs: number;
-  private preread: Preread | null;
+  private readonly counted: Counted;
   private timer: Timer | null = null;
-  private countedId: string | null = null;
   private rewrittenId: string | null = null;
   private readonly tried: string[] = [];
   private pool: Pool | null = null;
@@ -89,7 +84,7 @@ export class Relay {
     this.client = client;
     this.facts = connectionFacts(rules.options.name, client);
     this.startMs = home.parts.clock.mono();
-    this.preread = rules.options.preread ? new Preread(rules.options.prereadMaxBytes) : null;
+    this.counted = new Counted(home);
   }
 
   get remoteAddress(): string {
@@ -97,21 +92,23 @@ export class Relay {
   }
 
   start(): void {
-    const { client, preread } = this;
+    const { client } = this;
     const { options } = this.rules;
     client.onClose(() => this.leftEarly());
-    if (preread === null) {
-      this.plain();
+    client.onEnd(() => this.leftEarly());
+    if (!options.preread) {
+      client.pause();
+      this.send(options.default, { bytes: null, passage: null });
       return;
     }
-    client.onEnd(() => this.leftEarly());
+    const preread = new Preread(options.prereadMaxBytes);
     this.timer = this.home.parts.clock.after(options.prereadTimeoutMs, () =>
       this.refuse(400, 'no CONNECT in time', null, 0),
     );
     const lent = client.kind === 'memory';
     client.onData((chunk) => {
       this.ownIn += chunk.length;
-      this.read(preread.push(lent ? Buffer.from(chunk) : chunk), preread);
+      this.read(preread, lent ? Buffer.from(chunk) : chunk);
     });
   }
 
@@ -123,7 +120,10 @@ export class Relay {
     if (bytes !== this.seenBytes) {
       this.seenBytes = bytes;
       this.seenMs = nowMs;
-    } else if (this.idleMs > 0 && nowMs - this.seenMs >= this.idleMs) this.close('idle', nowMs);
+    } else if (this.idleMs > 0 && nowMs - this.seenMs >= this.idleMs) {
+      this.splice?.stop();
+      this.finish(200, 'idle');
+    }
   }
 
   /** Ends the session because the proxy stops. Clients of the built-in broker are the broker's. */
@@ -136,14 +136,16 @@ export class Relay {
 
   /** Closes at once what stop() has left lingering. */
   destroy(): void {
+    if (this.tap !== null) return;
     this.splice?.destroy();
     this.client.destroy();
   }
 
   // ---- reading
 
-  private read(result: PrereadResult, preread: Preread): void {
+  private read(preread: Preread, chunk: Buffer): void {
     if (this.state !== 'reading') return;
+    const result = preread.push(chunk);
     switch (result) {
       case 'more':
         return;
@@ -151,13 +153,12 @@ export class Relay {
         this.connect(preread);
         return;
       case 'tls':
-        this.refuse(400, 'TLS on a port for plain connections', null, 0);
-        return;
       case 'not-mqtt':
-        this.refuse(400, 'not MQTT', null, 0);
+        if (this.rules.options.nonMqtt === 'pass') this.foreign(preread.bytes, result === 'tls');
+        else this.refuse(400, result === 'tls' ? 'TLS on a port for plain connections' : 'not MQTT', null, 0);
         return;
       case 'malformed':
-        this.refuse(400, 'malformed CONNECT', null, MALFORMED_PACKET);
+        this.refuse(400, 'malformed CONNECT', null, 0);
         return;
       case 'too-large':
         this.refuse(400, 'CONNECT is too large', null, 0);
@@ -165,214 +166,246 @@ export class Relay {
   }
 
   private leftEarly(): void {
-    if (this.state === 'reading' || this.state === 'dialing') {
-      this.client.destroy();
-      this.finish(200, this.ownIn === 0 ? 'client sent nothing' : 'client left before it was connected');
-    }
+    if (this.state !== 'reading' && this.state !== 'dialing') return;
+    this.client.destroy();
+    this.finish(200, this.ownIn === 0 ? 'client sent nothing' : 'client left before it was connected');
   }
 
   /** `preread` holds a whole packet. */
   private connect(preread: Preread): void {
-    const { client, facts } = this;
+    const { facts, home, rules } = this;
     this.timer?.cancel();
     // Nothing more is read until the server is there: what came along is all that is held.
-    client.pause();
+    this.client.pause();
     let layout: ConnectLayout;
     try {
       layout = readLayout(preread.bytes, preread.end);
     } catch (error) {
-      if (error instanceof ConnectError) this.malformed(error);
-      else if (error instanceof ProtocolError) this.refuse(400, error.message, null, error.reasonCode);
-      else throw error;
+      if (!(error instanceof ConnectError)) throw error;
+      this.malformed(error);
       return;
     }
     takeConnect(facts, layout);
-    const { packet } = layout;
-    if (packet.clientId === '' && (packet.version === 3 || (packet.version === 4 && !packet.cleanStart))) {
-      this.refuse(400, 'empty client id', packet.version, CLIENT_IDENTIFIER_NOT_VALID); // [MQTT-3.1.3-8 of 3.1.1]
+    const verdict = judge(layout, rules, facts, this.counted, home, home.parts.clock.mono());
+    if (verdict.refused) {
+      this.refuse(verdict.status, verdict.reason, layout.packet.version, verdict.code);
       return;
     }
-    if (this.admitted(packet.version)) this.route(layout, preread);
+    if (verdict.rewritten) home.cells.rewritten.value++;
+    this.rewrittenId = verdict.clientId;
+    const rest = preread.bytes.subarray(preread.end);
+    const bytes = !verdict.rewritten
+      ? preread.bytes
+      : rest.length === 0
+        ? verdict.connect
+        : Buffer.concat([verdict.connect, rest]);
+    this.send(verdict.upstream, { bytes, passage: verdict });
   }
 
   private malformed(error: ConnectError): void {
-    const answer = this.rules.options.reject === 'connack' ? encodeRefusal(error) : null;
+    this.answer(this.rules.options.reject === 'connack' ? encodeRefusal(error) : null);
     const unsupported = error.reasonCode === UNSUPPORTED_PROTOCOL_VERSION;
-    this.answer(answer);
     this.finish(400, unsupported ? error.message : `malformed CONNECT: ${error.message}`);
   }
 
-  /** Rights and limits, in the order in which they cost; refuses and gives false when one of them says no. */
-  private admitted(version: Version): boolean {
-    const { facts, home, rules } = this;
-    const { options } = rules;
-    if (options.useIdentityAsUsername) {
-      if (facts.certCn === null) {
-        this.refuse(403, 'no client certificate with a name', version, NOT_AUTHORIZED);
-        return false;
-      }
-      facts.username = facts.certCn;
-    }
-    if (!home.connects.take(options.limitRate.connectsPerSecond, home.parts.clock.mono())) {
-      this.refuse(503, 'too many connects a second', version, CONNECTION_RATE_EXCEEDED);
-      return false;
-    }
-    if (facts.clientId !== '') {
-      if (!home.byClientId.enter(facts.clientId, options.limitConn.perClientId)) {
-        this.refuse(503, 'too many connections of this client id', version, QUOTA_EXCEEDED);
-        return false;
-      }
-      this.countedId = facts.clientId;
-    }
-    return true;
-  }
-
-  private route(layout: ConnectLayout, preread: Preread): void {
+  /** Another protocol, passed on as it is; of TLS the server name is read first. */
+  private foreign(bytes: Buffer, tls: boolean): void {
     const { facts, rules } = this;
-    const { version } = layout.packet;
-    const upstream = chooseRoute(rules.options, facts);
-    if (upstream === null) {
-      this.refuse(403, 'no route fits', version, NOT_AUTHORIZED);
-      return;
+    if (tls) {
+      const hello = helloName(bytes);
+      if (hello === 'more') return;
+      facts.sni = hello.name;
     }
-    let bytes = preread.bytes;
-    const identity = rules.options.useIdentityAsUsername ? facts.certCn : null;
-    if (rules.set !== null) {
-      const made = rewriteConnect(layout, rules.set, facts, identity);
-      if (typeof made === 'string') {
-        const [status, code] = REWRITE_REASONS[made];
-        this.refuse(status, made, version, code);
-        return;
-      }
-      this.home.cells.rewritten.value++;
-      if (made.clientId !== facts.clientId) this.rewrittenId = made.clientId;
-      const rest = preread.bytes.subarray(preread.end);
-      bytes = rest.length === 0 ? made.bytes : Buffer.concat([made.bytes, rest]);
-    }
-    this.preread = null;
-    if (upstream === LOCAL) this.toBroker(bytes);
-    else this.toPool(upstream, bytes, version);
+    this.timer?.cancel();
+    this.client.pause();
+    if (isAllowed(rules, facts)) this.send(chooseUpstream(rules, facts), { bytes, passage: null });
+    else this.refuse(403, 'client is not allowed', null, 0);
   }
 
   // ---- towards a server
 
-  private plain(): void {
-    const { options } = this.rules;
-    this.client.pause();
-    if (options.default === null) this.refuse(500, 'no default', null, 0);
-    else if (options.default === LOCAL) this.toBroker(null);
-    else this.toPool(options.default, null, null);
+  private send(upstream: string | null, load: Load): void {
+    const version = this.facts.version === 0 ? null : this.facts.version;
+    if (upstream === null) {
+      this.refuse(403, 'no route fits', null, 0);
+      return;
+    }
+    if (upstream === LOCAL) {
+      this.toBroker(load);
+      return;
+    }
+    const pool = this.home.pool(upstream);
+    if (pool === undefined) {
+      this.refuse(500, `no upstream ${upstream}`, version, SERVER_UNAVAILABLE);
+      return;
+    }
+    this.state = 'dialing';
+    this.pool = pool;
+    void this.tryServers(pool, pool.select(this.facts), load);
   }
 
-  private toBroker(bytes: Buffer | null): void {
+  private toBroker({ bytes, passage }: Load): void {
     const { client, home } = this;
     const { name, prereadTimeoutMs } = this.rules.options;
     this.state = 'local';
     this.tried.push(LOCAL);
     const connection = bytes === null ? client : home.parts.transports.pushBack(client, bytes);
-    this.tap = new Tap(connection, () => this.finish(200, 'closed'));
-    // Read already, and not as the broker gets it: counted once.
-    this.tap.bytesIn = bytes === null ? 0 : this.ownIn - bytes.length;
-    this.ownIn = 0;
-    home.parts.local(this.tap, name, prereadTimeoutMs);
+    const tap = new Tap(connection, () => this.finish(200, 'closed'));
+    this.tap = tap;
+    // What was read counts once, as it came: the tap sees it again in the form the broker gets.
+    if (bytes !== null) this.ownIn -= bytes.length;
+    if (passage?.filter)
+      tap.filtered((toBroker, toClient) => this.inspector(passage, toBroker, toClient, (on) => hold(client, on)));
+    home.parts.local(tap, name, prereadTimeoutMs);
     client.resume();
-  }
-
-  private toPool(name: string, bytes: Buffer | null, version: Version | null): void {
-    const pool = this.home.pool(name);
-    if (pool === undefined) {
-      this.refuse(500, `no upstream ${name}`, version, SERVER_UNAVAILABLE);
-      return;
-    }
-    this.state = 'dialing';
-    this.pool = pool;
-    void this.tryServers(pool, pool.select(this.facts), bytes, version);
   }
 
   /** Dials one server after the other; each gets the whole CONNECT. Never rejects. */
-  private async tryServers(
-    pool: Pool,
-    selection: Selection,
-    bytes: Buffer | null,
-    version: Version | null,
-  ): Promise<void> {
+  private async tryServers(pool: Pool, selection: Selection, load: Load): Promise<void> {
     const { clock } = this.home.parts;
-    while (selection.triesLeft > 0) {
-      const peer = selection.next(clock.mono());
+    const { connectTimeoutMs, nextUpstream } = this.rules.options;
+    const beganMs = clock.mono();
+    const most = nextUpstream.tries === 0 ? selection.triesLeft : Math.min(nextUpstream.tries, selection.triesLeft);
+    for (let tries = 0; tries < most; tries++) {
+      const nowMs = clock.mono();
+      if (tries > 0 && nextUpstream.timeoutMs > 0 && nowMs - beganMs >= nextUpstream.timeoutMs) break;
+      const peer = selection.next(nowMs);
       if (peer === null) break;
-      selection.triesLeft--;
       this.tried.push(peer.address);
-      let server: Connection;
-      try {
-        server = await pool.dial(peer, this.rules.options.connectTimeoutMs, this.client, this.abort.signal);
-      } catch (error) {
-        // Given up by us: nobody's fault.
-        if (this.state === 'over') pool.release(peer);
-        else pool.failed(peer, error);
-        if (this.state === 'over') return;
-        continue;
-      }
-      pool.connected(peer);
+      const server = await this.dial(pool, peer, connectTimeoutMs);
       if (this.state !== 'dialing') {
-        server.destroy();
-        pool.release(peer);
+        server?.destroy();
         return;
       }
+      if (server === null) continue;
       this.peer = peer;
-      this.join(server, bytes, version);
+      this.join(server, load);
       return;
     }
-    if (this.state !== 'dialing') return;
     if (this.tried.length === 0) this.tried.push(pool.options.name);
-    this.refuse(502, 'no server can be reached', version, SERVER_UNAVAILABLE);
+    const { version } = this.facts;
+    this.refuse(502, 'no server can be reached', version === 0 ? null : version, SERVER_UNAVAILABLE);
   }
 
-  private join(server: Connection, bytes: Buffer | null, version: Version | null): void {
+  /** null = it could not be reached. The pool is told how it went; a client that has left meanwhile is nobody's failure. */
+  private async dial(pool: Pool, peer: Peer, timeoutMs: number): Promise<Connection | null> {
+    try {
+      const server = await pool.dial(peer, timeoutMs, this.client, this.abort.signal);
+      pool.connected(peer);
+      if (this.state !== 'dialing') pool.release(peer);
+      return server;
+    } catch (error) {
+      if (this.state === 'dialing') pool.failed(peer, error);
+      else pool.release(peer);
+      return null;
+    }
+  }
+
+  private join(server: Connection, { bytes, passage }: Load): void {
     const { client, facts } = this;
-    const { options } = this.rules;
+    const { idleTimeoutMs, halfClose } = this.rules.options;
     this.state = 'open';
     this.seenMs = this.home.parts.clock.mono();
-    this.idleMs = options.idleTimeoutMs ?? idleOf(facts.keepAlive);
-    const splice = new Splice(client, server, false, (end) => this.finish(200, END_REASONS[end]));
+    this.idleMs = idleTimeoutMs ?? idleOf(facts.keepAlive);
+    const splice = new Splice(client, server, halfClose, (end) => this.finish(200, END_REASONS[end]));
     this.splice = splice;
     splice.start();
-    if (bytes !== null) splice.up.send(bytes);
-    if (version === null) server.onData(splice.down.onChunk);
-    else this.watchConnack(server, splice, version);
-    client.onData(splice.up.onChunk);
+    const filter = passage?.filter
+      ? this.inspector(
+          passage,
+          (out) => splice.up.send(out),
+          (out) => splice.down.send(out),
+          (on) => splice.up.hold(on),
+        )
+      : null;
+    if (bytes !== null) {
+      if (filter === null) splice.up.send(bytes);
+      else filter.fromClient(bytes);
+    }
+    if (passage === null) server.onData(splice.down.onChunk);
+    else this.watchConnack(server, splice, filter);
+    // The CONNECT may have ended it all.
+    if (this.splice !== splice) return;
+    client.onData(filter === null ? splice.up.onChunk : splice.up.counting((chunk) => filter.fromClient(chunk)));
     client.resume();
   }
 
-  /** The server's first packet is looked at, everything behind it is not. */
-  private watchConnack(server: Connection, splice: Splice, version: Version): void {
+  /** The server's first packet is looked at; what is behind it only by a filter. */
+  private watchConnack(server: Connection, splice: Splice, filter: TapFilter | null): void {
     const { facts, home } = this;
-    const watch = new ConnackWatch(version, facts.clientId === '' ? this.rewrittenId : null);
-    const lent = server.kind === 'memory';
+    if (facts.version === 0) return;
+    const watch = new ConnackWatch(facts.version, facts.clientId === '' ? this.rewrittenId : null);
+    const { down } = splice;
+    const pass = (bytes: Buffer): void => (filter === null ? down.send(bytes) : filter.fromServer(bytes));
     splice.beforeServerEnd = () => {
       const rest = watch.rest();
-      if (rest !== null) splice.down.send(rest);
+      if (rest !== null) pass(rest);
     };
-    server.onData((chunk) => {
-      const seen = watch.push(lent ? Buffer.from(chunk) : chunk);
-      if (seen === null) return;
-      if (seen.reasonCode !== null) home.connackSeen(seen.reasonCode);
-      if (seen.serverKeepAlive !== null && this.rules.options.idleTimeoutMs === null)
-        this.idleMs = idleOf(seen.serverKeepAlive); // [MQTT-3.2.2-21]
-      splice.down.pass(seen.bytes);
-      splice.beforeServerEnd = null;
-      server.onData(splice.down.onChunk);
-    });
+    server.onData(
+      down.counting((chunk) => {
+        const seen = watch.push(chunk);
+        if (seen === null) return;
+        if (seen.reasonCode !== null) home.connackSeen(seen.reasonCode);
+        if (seen.serverKeepAlive !== null && this.rules.options.idleTimeoutMs === null)
+          this.idleMs = idleOf(seen.serverKeepAlive); // [MQTT-3.2.2-21]
+        splice.beforeServerEnd = null;
+        server.onData(filter === null ? down.onChunk : down.counting((next) => filter.fromServer(next)));
+        pass(seen.bytes);
+      }),
+    );
+  }
+
+  /** Reads every packet of this client from now on. A packet that breaks a rule ends the session; too many messages wait. */
+  private inspector(
+    { filter }: Passage,
+    toServer: (bytes: Buffer) => void,
+    toClient: (bytes: Buffer) => void,
+    hold: (on: boolean) => void,
+  ): TapFilter {
+    const { facts, home } = this;
+    if (filter === null || facts.version === 0) throw new Error('there is nothing to inspect by');
+    const { fromClient, fromServer } = new Inspector(filter, facts.version, home.cells.filtered, toServer, toClient);
+    const { clock } = home.parts;
+    const rate = new Rate();
+    const { messagesPerSecond } = filter.options;
+    const guarded = (work: (bytes: Buffer) => void) => (bytes: Buffer) => {
+      if (this.state !== 'open' && this.state !== 'local') return;
+      try {
+        work(bytes);
+      } catch (error) {
+        if (!(error instanceof ProtocolError)) throw error;
+        this.broken(error, toClient);
+      }
+    };
+    return {
+      fromServer: guarded((bytes) => fromServer.push(bytes)),
+      fromClient: guarded((bytes) => {
+        const before = fromClient.messages;
+        fromClient.push(bytes);
+        const waitMs = rate.owe(fromClient.messages - before, messagesPerSecond, clock.mono());
+        if (waitMs === 0) return;
+        hold(true);
+        this.timer?.cancel();
+        this.timer = clock.after(waitMs, () => hold(false));
+      }),
+    };
   }
 
   // ---- the end
 
-  private close(reason: string, _nowMs: number): void {
-    this.splice?.stop();
-    this.finish(200, reason);
+  /** The filter met what is no MQTT, or what the rules end a session for. */
+  private broken(error: ProtocolError, toClient: (bytes: Buffer) => void): void {
+    const { facts } = this;
+    if (facts.version === 5)
+      toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null })); // [MQTT-4.13.1-1]
+    if (this.splice === null) this.client.end();
+    else this.splice.stop();
+    this.finish(error.reasonCode === 0x87 ? 403 : 400, error.message);
   }
 
   /** `code`: what a client is told with `reject = connack`, 0 = nothing; `version` null = its version is not known. */
   private refuse(status: Status, reason: string, version: Version | null, code: number): void {
+    if (this.state === 'over') return;
     const tell = this.rules.options.reject === 'connack' && version !== null && code !== 0;
     const answer = { type: CONNACK, sessionPresent: false, reasonCode: code, properties: null } as const;
     this.answer(tell ? encodeConnack(version, answer) : null);
@@ -396,11 +429,10 @@ export class Relay {
     this.state = 'over';
     this.timer?.cancel();
     this.abort.abort();
-    if (this.countedId !== null) this.home.byClientId.leave(this.countedId);
+    this.counted.release();
     if (this.pool !== null && this.peer !== null) this.pool.release(this.peer);
     this.tellBytes();
     this.home.over(this, this.rules, this.entry(status, reason));
-    this.preread = null;
   }
 
   private bytesIn(): number {
@@ -408,7 +440,7 @@ export class Relay {
   }
 
   private bytesOut(): number {
-    return this.ownOut + (this.splice?.down.bytes ?? 0) + (this.tap?.bytesOut ?? 0);
+    return this.ownOut + (this.splice?.down.sent ?? 0) + (this.tap?.bytesOut ?? 0);
   }
 
   private tellBytes(): void {
@@ -445,4 +477,9 @@ export class Relay {
 /** Seconds to the milliseconds of silence that end a session; without keep alive the kernel's own probes have to do. */
 function idleOf(keepAlive: number): number {
   return keepAlive === 0 ? 0 : keepAlive * 1500 + IDLE_GRACE_MS;
+}
+
+function hold(connection: Connection, on: boolean): void {
+  if (on) connection.pause();
+  else connection.resume();
 }

@@ -1,17 +1,34 @@
-// Which upstream a client goes to: the first route whose conditions all fit. Called by relay.ts once for each client. Pure.
+// Which upstream a client goes to: the first route whose conditions all fit, then the map, then the split, then the default.
+// Called by relay.ts once for each client, also for the lists of who may come at all. Pure.
 // Patterns are compiled for the linear engine when the configuration is read: no input makes them slow.
 import { type Facts, fact } from './facts.ts';
-import type { ConditionOptions, ProxyOptions, RouteOptions } from './proxy.ts';
+import { chooseShare } from './map.ts';
+import type { ConditionOptions } from './proxy.ts';
+import type { Rules } from './rules.ts';
 
-/** Name of an upstream, "local", or null: nothing fits and there is no default. Sets facts.captures. */
-export function chooseRoute(options: Pick<ProxyOptions, 'routes' | 'default'>, facts: Facts): string | null {
-  for (const route of options.routes) if (fits(route, facts)) return route.upstream;
-  return options.default;
+/** Name of an upstream, "local", or null: nothing takes the client. Sets facts.captures. */
+export function chooseUpstream(rules: Rules, facts: Facts): string | null {
+  const { options, map, splitKey } = rules;
+  for (const { match, upstream, split } of options.routes) {
+    if (!fits(match, facts)) continue;
+    const target = upstream ?? chooseShare(split, splitKey.fill(facts));
+    if (target !== null) return target;
+  }
+  const mapped = map === null ? null : map.table.find(map.source.fill(facts));
+  if (mapped !== null) return mapped;
+  return (options.split.length > 0 ? chooseShare(options.split, splitKey.fill(facts)) : null) ?? options.default;
 }
 
-function fits(route: Pick<RouteOptions, 'match'>, facts: Facts): boolean {
+/** Whether the lists let a client in: none of deny fits, and one of allow where there are some. */
+export function isAllowed(rules: Rules, facts: Facts): boolean {
+  const { deny, allow } = rules.options;
+  if (deny.some((match) => fits(match, facts))) return false;
+  return allow.length === 0 || allow.some((match) => fits(match, facts));
+}
+
+function fits(match: readonly ConditionOptions[], facts: Facts): boolean {
   let captures: Map<string, string> | null = null;
-  for (const condition of route.match) {
+  for (const condition of match) {
     const value = fact(facts, condition.field);
     const { op, pattern } = condition;
     if (pattern !== null && (op === '=~' || op === '=~*')) {

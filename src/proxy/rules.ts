@@ -1,16 +1,30 @@
 // A proxy's configuration made ready for use: one snapshot, taken by each connection when it comes. Made by entrance.ts.
+import { type CompiledFilter, compileFilter } from './filter.ts';
+import { compileMap, type LookupTable } from './map.ts';
 import type { ProxyOptions } from './proxy.ts';
 import { compileSet, type Replacements } from './rewrite.ts';
+import { compileTemplate, type Template } from './template.ts';
 
 export interface Rules {
   readonly options: ProxyOptions;
   /** null = CONNECT goes on as it came. */
   readonly set: Replacements | null;
+  readonly map: { readonly source: Template; readonly table: LookupTable } | null;
+  readonly splitKey: Template;
+  /** null = packets are not looked at. */
+  readonly filter: CompiledFilter | null;
 }
 
+const UNCHANGED: Replacements = { clientId: undefined, username: undefined, password: undefined };
+
 export function makeRules(options: ProxyOptions, env: Readonly<Record<string, string | undefined>>): Rules {
-  const identity = options.useIdentityAsUsername
-    ? { clientId: undefined, username: undefined, password: undefined }
-    : null;
-  return { options, set: compileSet(options.set, env) ?? identity };
+  const { map, filter } = options;
+  return {
+    options,
+    // The name of a certificate has to be written into CONNECT even where nothing else is.
+    set: compileSet(options.set, env) ?? (options.useIdentityAsUsername ? UNCHANGED : null),
+    map: map === null ? null : { source: compileTemplate(map.source, env), table: compileMap(map) },
+    splitKey: compileTemplate(options.splitKey, env),
+    filter: filter === null ? null : compileFilter(filter, env),
+  };
 }

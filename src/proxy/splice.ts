@@ -13,12 +13,15 @@ const LOW_PIECES = 16;
 
 /** One direction. */
 export class Flow {
-  /** Bytes that came in. */
+  /** Bytes that came in, and that went out. */
   bytes = 0;
+  sent = 0;
   /** Chunks handed to the sink and not yet taken. */
   private pieces = 0;
   private paused = false;
+  private held = false;
   private sourceEnded = false;
+  private readonly lent: boolean;
   private readonly source: Connection;
   private readonly sink: Connection;
   private readonly onFlushed: () => void;
@@ -28,7 +31,7 @@ export class Flow {
     this.pieces--;
     if (this.paused && this.pieces <= LOW_PIECES && this.sink.queuedBytes <= LOW_BYTES) {
       this.paused = false;
-      this.source.resume();
+      if (!this.held) this.source.resume();
     }
     if (this.sourceEnded && this.pieces === 0) this.onFlushed();
   };
@@ -38,24 +41,36 @@ export class Flow {
     this.source = source;
     this.sink = sink;
     this.onFlushed = onFlushed;
-    const lent = source.kind === 'memory' || source.kind === 'ws' || source.kind === 'wss';
-    this.onChunk = lent ? (chunk) => this.pass(Buffer.from(chunk)) : (chunk) => this.pass(chunk);
+    this.lent = source.kind === 'memory' || source.kind === 'ws' || source.kind === 'wss';
+    this.onChunk = this.counting((chunk) => this.send(chunk));
   }
 
-  /** Hands on bytes that are ours. */
-  pass(chunk: Uint8Array): void {
-    this.bytes += chunk.length;
-    this.send(chunk);
+  /** A reader for this flow that has its bytes counted and hands chunks that stay as they are to `next`. */
+  counting(next: (chunk: Buffer) => void): (chunk: Buffer) => void {
+    const { lent } = this;
+    return (chunk) => {
+      this.bytes += chunk.length;
+      next(lent ? Buffer.from(chunk) : chunk);
+    };
   }
 
-  /** Sends bytes that did not come from the source (they do not count as its). */
+  /** Sends bytes that stay as they are. */
   send(chunk: Uint8Array): void {
     this.pieces++;
+    this.sent += chunk.length;
     this.sink.write(chunk, this.taken);
     if (!this.paused && (this.pieces > HIGH_PIECES || this.sink.queuedBytes > HIGH_BYTES)) {
       this.paused = true;
       this.source.pause();
     }
+  }
+
+  /** Stops reading for a reason of the owner's, or goes on. */
+  hold(on: boolean): void {
+    if (this.held === on) return;
+    this.held = on;
+    if (on) this.source.pause();
+    else if (!this.paused) this.source.resume();
   }
 
   /** The source sends nothing more. */

@@ -1,6 +1,16 @@
 // A connection that is handed to the built-in broker and still counted here: passes everything through, adds up bytes, tells the end.
-// Made by relay.ts for routes to "local". Must not change, delay or keep anything.
+// Made by relay.ts for routes to "local". With `inspect` every packet goes through the client's filter on both ways; else nothing is changed.
+
 import type { CloseReason, Connection, TlsInfo, TransportKind } from '../transport/transport.ts';
+import type { Out } from './inspect.ts';
+
+/** The filter of one client, as far as it is needed here. */
+export interface TapFilter {
+  fromClient(bytes: Buffer): void;
+  fromServer(bytes: Buffer): void;
+}
+
+const NOTHING = Buffer.alloc(0);
 
 export class Tap implements Connection {
   readonly kind: TransportKind;
@@ -12,6 +22,8 @@ export class Tap implements Connection {
   bytesOut = 0;
   private readonly below: Connection;
   private handler: ((reason: CloseReason) => void) | null = null;
+  private reader: ((chunk: Buffer) => void) | null = null;
+  private filter: TapFilter | null = null;
 
   /** `onClosed` is called once, after the broker has been told. */
   constructor(below: Connection, onClosed: (reason: CloseReason) => void) {
@@ -31,10 +43,23 @@ export class Tap implements Connection {
     return this.below.queuedBytes;
   }
 
+  /** Has everything filtered from now on: `make` gets where bytes for the broker and for the client go. */
+  filtered(make: (toBroker: Out, toClient: Out) => TapFilter): void {
+    this.filter = make(
+      (bytes) => this.reader?.(bytes),
+      (bytes) => {
+        this.bytesOut += bytes.length;
+        this.below.write(bytes, () => {});
+      },
+    );
+  }
+
   onData(handler: (chunk: Buffer) => void): void {
+    this.reader = handler;
     this.below.onData((chunk) => {
       this.bytesIn += chunk.length;
-      handler(chunk);
+      if (this.filter === null) handler(chunk);
+      else this.filter.fromClient(chunk);
     });
   }
 
@@ -47,8 +72,14 @@ export class Tap implements Connection {
   }
 
   write(bytes: Uint8Array, done: () => void): void {
-    this.bytesOut += bytes.length;
-    this.below.write(bytes, done);
+    if (this.filter === null) {
+      this.bytesOut += bytes.length;
+      this.below.write(bytes, done);
+      return;
+    }
+    // A copy: the filter may keep the beginning of a packet, and these bytes are the writer's again when done() is called.
+    this.filter.fromServer(Buffer.from(bytes));
+    this.below.write(NOTHING, done);
   }
 
   cork(): void {

@@ -8,6 +8,8 @@ export interface Template {
   /** Whether ${clientid} is in it. */
   readonly usesClientId: boolean;
   fill(facts: Facts): string;
+  /** What the variables in it stand for, in their order; those of the environment are not variables. */
+  values(facts: Facts): string[];
 }
 
 /** `env` is read now: a variable that changes later counts from the next reload on. */
@@ -19,6 +21,7 @@ export function compileTemplate(text: string, env: Readonly<Record<string, strin
   });
   return {
     usesClientId: words.some(({ literal, word }) => !literal && word === 'clientid'),
+    values: (facts) => words.filter(({ literal }) => !literal).map(({ word }) => variable(facts, word)),
     fill: (facts) => words.map(({ literal, word }) => (literal ? word : variable(facts, word))).join(''),
   };
 }

@@ -22,6 +22,7 @@ export interface AcceptorOptions {
   /** A PROXY protocol header comes first. */
   readonly proxyProtocol: boolean;
   readonly handshakeTimeoutMs: number;
+  readonly admit?: (remoteAddress: string) => string | null;
   /** Takes a socket on which nothing is left to wait for. */
   readonly onSocket: (socket: Socket, peer: Peer) => void;
   /** The listener has a handshake of its own: it gets the sockets this way, and never through onSocket. */
@@ -157,8 +158,10 @@ export class Acceptor {
   }
 
   private handOn(handshake: Handshake): void {
-    const { onHandshake, onSocket } = this.options;
-    if (onHandshake !== undefined) onHandshake(handshake);
+    const { onHandshake, onSocket, admit } = this.options;
+    const refusal = admit?.(handshake.peer.remoteAddress) ?? null;
+    if (refusal !== null) handshake.fail(refusal);
+    else if (onHandshake !== undefined) onHandshake(handshake);
     else if (handshake.finish()) onSocket(handshake.socket, handshake.peer);
   }
 }

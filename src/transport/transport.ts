@@ -1,7 +1,8 @@
 // SEAM of transport/: byte streams, whatever carries them. Built by gateway.ts and sp/, used by session/, sp/, proxy/.
 // A Connection delivers chunks to one reader and takes writes of any size; it knows nothing of MQTT or SP.
 // Contract (test/contract/transport.ts holds it for every kind):
-//  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns.
+//  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns. Of tcp, tls and unix it is a buffer
+//    of its own that nobody writes to again: proxy/ hands such chunks on without copying, a transport that pools them must be another kind.
 //  - write() keeps order; the bytes may not change until done() is called, which happens exactly once, also when the connection dies.
 //  - onClose is called exactly once, after the last onData, whoever ended the connection. Nothing is ever thrown at the user.
 //  - pause() stops onData soon (a chunk already read may still come); resume() goes on.
@@ -93,6 +94,8 @@ export interface ListenerOptions {
   readonly handshakeTimeoutMs: number;
   /** A PROXY protocol header (v1 or v2) is required and read first. */
   readonly proxyProtocol: boolean;
+  /** Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null. */
+  readonly admit?: (remoteAddress: string) => string | null;
 }
 
 export interface TlsServerOptions {
