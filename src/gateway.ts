@@ -48,9 +48,6 @@ export interface GatewayParts {
   readonly relog: (log: LogConfig) => void;
 }
 
-/** How often $SYS values are published. */
-const SYS_INTERVAL_MS = 10_000;
-
 interface Part {
   readonly name: string;
   stop(deadlineMs: number): Promise<void>;
@@ -188,7 +185,7 @@ export class Gateway implements Service {
       journal: await this.journal(config),
       limits: sessionLimits(config),
       localAccess: () => access.access(''),
-      sys: { version, intervalMs: SYS_INTERVAL_MS, more: () => this.bridgeValues() },
+      sys: { version, intervalMs: config.mqtt.sysIntervalMs, more: () => this.bridgeValues() },
     });
     await broker.start();
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
@@ -196,7 +193,7 @@ export class Gateway implements Service {
   }
 
   private async journal(config: Config): Promise<Journal> {
-    const { enable, path, sync, intervalMs, maxSize } = config.persistence;
+    const { enable, path, sync, intervalMs, maxSize, onCorrupt } = config.persistence;
     if (!enable) return memoryJournal();
     const { sqliteJournal } = await import('./store/sqlite.ts');
     const { log, metrics } = this;
@@ -205,7 +202,7 @@ export class Gateway implements Service {
       sync,
       intervalMs,
       maxSize,
-      onCorrupt: 'start',
+      onCorrupt,
       clock: this.parts.clock,
       log,
       metrics,
@@ -475,6 +472,7 @@ export class Gateway implements Service {
     const { broker, bridges, control, listeners } = this.runs();
     const { config } = next;
     broker.setLimits(sessionLimits(config));
+    broker.setSysInterval(config.mqtt.sysIntervalMs);
     this.parts.relog(config.log);
     if (this.tail !== null) this.tail.level = config.log.level;
     const touched = changes

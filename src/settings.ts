@@ -8,7 +8,7 @@ import type { HttpSettings, MetricsSettings, WebUser } from './console/console.t
 import type { ProxiesOptions } from './proxy/proxies.ts';
 import type { SessionLimits } from './session/session.ts';
 
-/** Bytes of a CONNECT: client id, will, user and password of 64 KB each would be more than any client needs (casebook of slow attacks). */
+/** Bytes of a CONNECT: it is held in memory before anybody knows who sends it. Client id, will, user and password of 64 KB each are no client's. */
 const MAX_CONNECT_BYTES = 65_536;
 
 /** 0 chooses: a quarter of the machine's memory, at least 64 MB and at most 1 GB. */
@@ -34,9 +34,9 @@ export function sessionLimits(config: Config): SessionLimits {
     maxTopicLevels: mqtt.maxTopicLevels,
     sendTimeoutMs: mqtt.sendTimeoutMs,
     checkRetainSource: config.auth.checkRetainSource,
-    maxConnectRate: 0,
-    maxPendingConnections: 10_000,
-    memoryBudget: memoryBudget(0),
+    maxConnectRate: mqtt.maxConnectRate,
+    maxPendingConnections: mqtt.maxPendingConnections,
+    memoryBudget: memoryBudget(mqtt.memoryBudget),
     outbox: {
       inflight: mqtt.maxInflightWindow,
       queueLength: mqtt.maxMqueueLen,
@@ -75,7 +75,7 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
     allowAnonymous: listener.allowAnonymous,
     passwordFile: listener.passwordFile,
     aclFile: listener.aclFile,
-    identity: listener.useIdentityAsUsername ? 'cn' : null,
+    identity: listener.identity,
   };
 }
 

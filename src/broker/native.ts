@@ -172,6 +172,11 @@ export class NativeBroker implements Broker {
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
   }
 
+  /** How often $SYS is published from now on; 0 = not any more. */
+  setSysInterval(intervalMs: number): void {
+    this.sys.setInterval(intervalMs);
+  }
+
   accessChanged(): void {
     this.core.router.invalidate();
   }

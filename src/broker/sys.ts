@@ -38,6 +38,7 @@ export class SysTree {
   private readonly startedMs: number;
   private readonly last = new Map<string, string>();
   private readonly loads = new Map<string, Load>();
+  private intervalMs: number;
   private timer: Timer | null = null;
   private maximum = 0;
 
@@ -45,13 +46,23 @@ export class SysTree {
     this.core = core;
     this.options = options;
     this.sessions = sessions;
+    this.intervalMs = options.intervalMs;
     this.startedMs = core.clock.mono();
   }
 
   start(): void {
-    if (this.options.intervalMs === 0) return;
+    if (this.intervalMs === 0) return;
     this.publishAll();
-    this.timer = this.core.clock.every(this.options.intervalMs, () => this.publishAll());
+    this.timer = this.core.clock.every(this.intervalMs, () => this.publishAll());
+  }
+
+  /** Goes on at another interval; at 0 what has been published is cleared. */
+  setInterval(intervalMs: number): void {
+    if (intervalMs === this.intervalMs) return;
+    this.stop();
+    this.intervalMs = intervalMs;
+    if (intervalMs === 0) this.clear();
+    this.start();
   }
 
   stop(): void {
@@ -61,7 +72,7 @@ export class SysTree {
 
   /** $SYS/brokers/client_status/<clientid>: JSON, not retained, in NanoMQ's form. */
   clientStatus(event: BrokerEvent): void {
-    if (this.options.intervalMs === 0) return;
+    if (this.intervalMs === 0) return;
     if (event.kind !== 'connected' && event.kind !== 'disconnected') return;
     this.publishClients();
     const { client } = event;
@@ -140,7 +151,7 @@ export class SysTree {
       load = new Load();
       this.loads.set(name, load);
     }
-    const values = load.update(total, this.options.intervalMs);
+    const values = load.update(total, this.intervalMs);
     for (const [i, minutes] of LOAD_MINUTES.entries())
       this.set(`$SYS/broker/load/${name}/${minutes}min`, values[i].toFixed(2));
   }
@@ -149,6 +160,13 @@ export class SysTree {
     if (this.last.get(topic) === value) return;
     this.last.set(topic, value);
     this.publish(topic, value, true);
+  }
+
+  private clear(): void {
+    this.core.turn.enter();
+    for (const topic of this.last.keys()) this.publish(topic, '', true);
+    this.last.clear();
+    this.core.turn.leave();
   }
 
   private publish(topic: string, value: string, retain: boolean): void {

@@ -33,12 +33,21 @@ export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
     maxTopicLevels: mqtt.max_topic_levels,
     maxClientWriteBuffer: mqtt.max_client_write_buffer,
     sendTimeoutMs: mqtt.send_timeout,
+    maxConnectRate: mqtt.max_connect_rate,
+    maxPendingConnections: mqtt.max_pending_connections,
+    memoryBudget: mqtt.memory_budget,
+    sysIntervalMs: mqtt.sys_interval,
   };
 }
 
 export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConfig {
   const { persistence, sqlite } = root;
-  const settings = { sync: persistence.sync, intervalMs: persistence.interval, maxSize: persistence.max_size };
+  const settings = {
+    sync: persistence.sync,
+    intervalMs: persistence.interval,
+    maxSize: persistence.max_size,
+    onCorrupt: persistence.on_corrupt,
+  };
   const given = persistence.path !== '' || persistence.enable !== null;
   if (!given && sqlite?.enable) {
     const path = `${sqlite.mounted_file_path.replace(/\/+$/, '')}/tidegate.db`;

@@ -3,14 +3,15 @@ import { address, tlsServer } from './buildvalues.ts';
 import type { ListenerConfig, ListenerKind, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
-import type { SSL, TCP, UNIX } from './schemalisteners.ts';
+import type { SSL, TCP, UNIX, WS } from './schemalisteners.ts';
 import type { Sink } from './sink.ts';
 import { checkSocketPath } from './values.ts';
 
 type TcpKeys = Checked<typeof TCP>;
 type SslKeys = Checked<typeof SSL>;
+type WsKeys = Checked<typeof WS>;
 type UnixKeys = Checked<typeof UNIX>;
-type ListenerBlock = TcpKeys | SslKeys | UnixKeys;
+type ListenerBlock = TcpKeys | SslKeys | WsKeys | UnixKeys;
 interface Candidate {
   readonly name: string;
   readonly kind: ListenerKind;
@@ -56,7 +57,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     if (wrong !== null) sink.refuse(block, 'path', wrong);
     const path = block.path ?? '';
     const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group };
-    return { ...common, ...unix, tls: null, useIdentityAsUsername: false };
+    return { ...common, ...unix, tls: null, identity: null, origins: null };
   }
   const { host, port, path } = address(block.bind);
   const isWs = kind === 'ws' || kind === 'wss';
@@ -64,9 +65,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
   if ('keyfile' in block) {
     const shared = kind === 'wss' && block.keyfile === null && block.certfile === null ? root.listeners.ssl.own : null;
     tls = tlsServer(shared ?? block, sink);
-    if (block.use_identity_as_username && !(shared ?? block).verify_peer) {
-      sink.refuse(block, 'use_identity_as_username', 'needs verify_peer, else anybody could be anyone');
-    }
+    checkIdentity(block, shared ?? block, sink);
   }
   return {
     ...common,
@@ -77,6 +76,21 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     mode: null,
     group: null,
     tls,
-    useIdentityAsUsername: 'keyfile' in block && block.use_identity_as_username,
+    identity: 'keyfile' in block ? identityOf(block) : null,
+    origins: 'origins' in block && block.origins.length > 0 ? block.origins : null,
   };
+}
+
+/** `tls` is the block the certificate settings are taken from. */
+function checkIdentity(block: SslKeys, tls: SslKeys, sink: Sink): void {
+  for (const key of ['use_identity_as_username', 'use_subject_as_username'] as const) {
+    if (block[key] && !tls.verify_peer) sink.refuse(block, key, 'needs verify_peer, else anybody could be anyone');
+  }
+  if (block.use_identity_as_username && block.use_subject_as_username) {
+    sink.refuse(block, 'use_subject_as_username', 'only one of this and use_identity_as_username can name the user');
+  }
+}
+
+function identityOf(block: SslKeys): 'cn' | 'subject' | null {
+  return block.use_subject_as_username ? 'subject' : block.use_identity_as_username ? 'cn' : null;
 }

@@ -230,6 +230,8 @@ const KEYS: ReadonlyMap<string, Edit> = new Map<string, Edit>([
     },
   ],
   ['use_identity_as_username', onListener('use_identity_as_username', asFlag)],
+  ['use_subject_as_username', onListener('use_subject_as_username', asFlag)],
+  ['websockets_origin', origin],
   ['max_connections', onListener('max_connections', (value, at) => number(value === '-1' ? '0' : value, at))],
   ['enable_proxy_protocol', onListener('proxy_protocol', (_value, at) => bool(true, at))],
   ['max_inflight_messages', toNumber('mqtt', 'max_inflight_window')],
@@ -241,6 +243,7 @@ const KEYS: ReadonlyMap<string, Edit> = new Map<string, Edit>([
   ['max_qos', toNumber('mqtt', 'max_qos')],
   ['max_topic_alias', toNumber('mqtt', 'max_topic_alias')],
   ['retain_available', toFlag('mqtt', 'retain_available')],
+  ['sys_interval', toNumber('mqtt', 'sys_interval')],
   ['persistent_client_expiration', expiry],
   ['persistence', toFlag('persistence', 'enable')],
   [
@@ -300,6 +303,15 @@ const KEYS: ReadonlyMap<string, Edit> = new Map<string, Edit>([
 function address(host: string): string {
   if (host === '') return '0.0.0.0';
   return host.includes(':') ? `[${host}]` : host;
+}
+
+/** May stand several times. */
+function origin(value: string, at: Position, state: State): string | null {
+  state.listener ??= state.first(at);
+  const before = state.listener.values.fields.get('origins')?.value;
+  const items = before?.kind === 'list' ? before.items : [];
+  state.onListener('origins', { kind: 'list', items: [...items, textNode(value, at)], at });
+  return null;
 }
 
 function expiry(value: string, at: Position, state: State): string | null {

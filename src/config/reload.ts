@@ -66,7 +66,7 @@ const ACCESS: readonly string[] = [
   'allowAnonymous',
   'passwordFile',
   'aclFile',
-  'useIdentityAsUsername',
+  'identity',
   'source',
 ] satisfies (keyof ListenerConfig)[];
 

@@ -33,7 +33,7 @@ export const MQTT = block(
     max_inflight_window: int({
       default: 2048,
       max: 65535,
-      text: 'QoS 1 and 2 messages on their way to one client, and the Receive Maximum it is told. 0 = no limit.',
+      text: 'QoS 1 and 2 messages on their way to one client; the Receive Maximum of an MQTT 5 client lowers it. 0 = no limit.',
     }),
     max_mqueue_len: int({ default: 1024, text: 'Messages waiting for one session. 0 = no limit.' }),
     max_mqueue_bytes: size({ default: '16MB', text: 'Bytes waiting for one session. 0 = no limit.' }),
@@ -41,7 +41,7 @@ export const MQTT = block(
     max_awaiting_rel: int({
       default: 2048,
       max: 65535,
-      text: 'QoS 2 messages from one client that wait for its PUBREL. 0 = no limit.',
+      text: 'QoS 1 and 2 messages from one client that are not done yet: the Receive Maximum an MQTT 5 client is told. 0 = no limit.',
     }),
     max_session_expiry: duration({
       default: '7d',
@@ -61,6 +61,23 @@ export const MQTT = block(
     send_timeout: duration({
       default: '30s',
       text: 'A client that takes no byte of what waits for it in this time is closed. 0 = never.',
+    }),
+    max_connect_rate: int({
+      default: 0,
+      text: 'New connections a second, all listeners together; what is above it is closed at once. 0 = no limit.',
+    }),
+    max_pending_connections: int({
+      default: 10_000,
+      text: 'Connections at once that have not been let in yet; above it new ones are closed. 0 = no limit.',
+    }),
+    memory_budget: size({
+      default: '0B',
+      check: (value) => (value === 0 || value >= 1024 * 1024 ? null : 'at least 1MB is needed'),
+      text: 'Bytes that wait for all clients together, queued and unsent; above it publishers are read more slowly. 0 = a quarter of the memory of the machine, at least 64MB and at most 1GB.',
+    }),
+    sys_interval: duration({
+      default: '10s',
+      text: 'How often the values below $SYS are published. 0 = there is no $SYS.',
     }),
     property_size: ignored('the number of properties is not limited by a key of its own; no effect', 'number'),
     retry_interval: ignored(
@@ -90,6 +107,11 @@ export const PERSISTENCE = block(
       default: '1GB',
       restart: true,
       text: 'Size of the database past which QoS 1 and 2 publishes to kept sessions are refused. 0 = no limit.',
+    }),
+    on_corrupt: word(['start', 'stop'], {
+      default: 'start',
+      restart: true,
+      text: 'What a damaged database does. start: it is put aside and an empty one begins; stop: the gateway does not start.',
     }),
   },
   { unknown: 'error', text: 'Sessions, queued and retained messages that survive the process.' },

@@ -17,6 +17,16 @@ function checkBindPath(value: string): string | null {
   return typeof address === 'string' ? address : null;
 }
 
+/** As browsers write it: scheme, host and a port that is not the usual one, nothing behind. */
+function checkOrigin(value: string): string | null {
+  try {
+    if (value === 'null' || new URL(value).origin === value) return null;
+  } catch {
+    // falls through to the advice
+  }
+  return 'an origin such as "https://panel.example:8443" expected, in lower case and without a path';
+}
+
 /** Headers whose value is not shown. */
 export const SECRET_HEADER = /auth|token|key|cookie|secret|password/i;
 
@@ -107,6 +117,17 @@ const IDENTITY = {
     default: false,
     text: 'The common name of the verified client certificate is the username; passwords are not asked for.',
   }),
+  use_subject_as_username: flag({
+    default: false,
+    text: 'The same with the whole subject, as in "CN=sensor-1,O=Plant".',
+  }),
+};
+const ORIGINS = {
+  origins: list(text({ text: 'An origin.', check: checkOrigin }), {
+    single: true,
+    text: 'Pages of these origins may connect; empty = of any. Clients that are no browsers send no origin and are not asked for one.',
+    example: ['https://panel.example'],
+  }),
 };
 function bind(fallback: string, path: boolean) {
   return {
@@ -120,8 +141,8 @@ function bind(fallback: string, path: boolean) {
 
 export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER };
 export const SSL = { ...bind('0.0.0.0:8883', false), ...LISTENER, ...TLS_SERVER, ...IDENTITY };
-export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER };
-export const WSS = { ...bind('127.0.0.1:8084/mqtt', true), ...LISTENER, ...TLS_SERVER, ...IDENTITY };
+export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...ORIGINS };
+export const WSS = { ...bind('127.0.0.1:8084/mqtt', true), ...LISTENER, ...ORIGINS, ...TLS_SERVER, ...IDENTITY };
 export const UNIX = {
   path: text({ default: null, text: 'Path of the socket; has to be given.', example: '/run/tidegate/mqtt.sock' }),
   mode: text({ default: '0660', text: 'Permissions of the socket, octal.', check: checkMode }),

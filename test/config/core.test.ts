@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { config, problems, warnings } from '../harness/configfiles.ts';
 
 const CERT = 'keyfile = "k.pem", certfile = "c.pem"';
+const MUTUAL = 'verify_peer = true, cacertfile = "a.pem"';
 
 describe('listeners', () => {
   test('only what is named is there, named and unnamed together, disabled ones not', () => {
@@ -54,9 +55,26 @@ describe('listeners', () => {
   });
 
   test('names from certificates need certificates', () => {
-    expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, use_identity_as_username = true }`)[0]).toContain(
-      'needs verify_peer',
-    );
+    for (const key of ['use_identity_as_username', 'use_subject_as_username'])
+      expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, ${key} = true }`)[0]).toContain(
+        `${key}: needs verify_peer`,
+      );
+  });
+
+  test('the username is the common name or the whole subject of a certificate, not both', () => {
+    const open = (keys: string) => `listeners.ssl { bind = "127.0.0.1:1", ${CERT}, ${MUTUAL}, ${keys} }`;
+    expect(config(open('enable = true')).listeners[0].identity).toBeNull();
+    expect(config(open('use_identity_as_username = true')).listeners[0].identity).toBe('cn');
+    expect(config(open('use_subject_as_username = true')).listeners[0].identity).toBe('subject');
+    expect(problems(open('use_identity_as_username = true, use_subject_as_username = true'))[0]).toContain('only one');
+  });
+
+  test('origins of web pages are taken as browsers write them', () => {
+    const open = (origins: string) => `listeners.ws { bind = "127.0.0.1:1", origins = ${origins} }`;
+    expect(config(open('[]')).listeners[0].origins).toBeNull();
+    expect(config(open('"https://a.example"')).listeners[0].origins).toEqual(['https://a.example']);
+    for (const wrong of ['https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example', '*'])
+      expect(problems(open(`"${wrong}"`))[0]).toContain('an origin such as');
   });
 
   test('one address for two servers is refused, any free port is not', () => {
@@ -195,6 +213,21 @@ describe('auth', () => {
   });
 });
 
+describe('mqtt', () => {
+  test('limits of connections and memory have defaults, and 0 turns each off', () => {
+    expect(config('').mqtt).toMatchObject({
+      maxConnectRate: 0,
+      maxPendingConnections: 10_000,
+      memoryBudget: 0,
+      sysIntervalMs: 10_000,
+    });
+    expect(
+      config('mqtt { max_connect_rate = 5, max_pending_connections = 0, memory_budget = 1MB, sys_interval = 0 }').mqtt,
+    ).toMatchObject({ maxConnectRate: 5, maxPendingConnections: 0, memoryBudget: 1_048_576, sysIntervalMs: 0 });
+    expect(problems('mqtt.memory_budget = 1KB')[0]).toContain('at least 1MB');
+  });
+});
+
 describe('persistence', () => {
   test('a path turns it on, enable decides where both are given', () => {
     expect(config('persistence.path = "x.db"').persistence).toMatchObject({
@@ -203,6 +236,7 @@ describe('persistence', () => {
       sync: 'ack',
       intervalMs: 100,
       maxSize: 1073741824,
+      onCorrupt: 'start',
       origin: 'persistence',
     });
     expect(config('persistence { path = "x.db", enable = false }').persistence.enable).toBe(false);

@@ -1,0 +1,114 @@
+// What gateway.ts makes of configuration keys that no single stage knows: limits at the door, $SYS, origins, a damaged store, reload.
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import mqtt, { type MqttClient } from 'mqtt';
+import { afterEach, expect, test } from 'vitest';
+import { type TestGateway, testGateway } from './harness/gateway.ts';
+
+let gateway: TestGateway | null = null;
+let clients: MqttClient[] = [];
+afterEach(async () => {
+  await Promise.all(clients.map((client) => client.endAsync(true)));
+  await gateway?.stop();
+  clients = [];
+  gateway = null;
+});
+
+const TCP = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\n';
+
+async function client(): Promise<MqttClient> {
+  const made = await mqtt.connectAsync(`mqtt://127.0.0.1:${gateway?.port}`, { reconnectPeriod: 0 });
+  clients.push(made);
+  return made;
+}
+
+function retainedBelow(prefix: string): string[] {
+  return [...(gateway?.gateway.broker.retained(prefix) ?? [])].map((message) => message.topic);
+}
+
+/** Writes another configuration and reads it. */
+async function reload(conf: string): Promise<unknown> {
+  writeFileSync(path.join(gateway?.folder ?? '', 'test.conf'), conf);
+  return gateway?.gateway.reload();
+}
+
+/** HTTP status of a WebSocket request from a page of this origin. */
+async function upgradeStatus(port: number, origin: string | null): Promise<number> {
+  const headers: Record<string, string> = {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    'sec-websocket-protocol': 'mqtt',
+  };
+  if (origin !== null) headers.origin = origin;
+  const request = http.request({ port, host: '127.0.0.1', path: '/mqtt', headers });
+  request.end();
+  const [answer, socket] = await Promise.race([once(request, 'upgrade'), once(request, 'response')]);
+  (socket as net.Socket | undefined)?.destroy();
+  answer.destroy();
+  return answer.statusCode;
+}
+
+test('sys_interval = 0 leaves $SYS empty, and a reload turns it on and off', async () => {
+  gateway = await testGateway(`${TCP}mqtt.sys_interval = 0`);
+  expect(retainedBelow('$SYS/#')).toEqual([]);
+  await reload(`${TCP}mqtt.sys_interval = 1h`);
+  expect(retainedBelow('$SYS/broker/version')).toEqual(['$SYS/broker/version']);
+  await reload(`${TCP}mqtt.sys_interval = 0`);
+  expect(retainedBelow('$SYS/#')).toEqual([]);
+});
+
+test('max_connect_rate closes connections above it before they say anything', async () => {
+  gateway = await testGateway(`${TCP}mqtt.max_connect_rate = 2`);
+  const sockets = Array.from({ length: 4 }, () => net.connect(gateway?.port ?? 0, '127.0.0.1'));
+  let closed = 0;
+  await new Promise<void>((resolve) => {
+    for (const socket of sockets) {
+      socket.on('error', () => {});
+      socket.on('close', () => ++closed === 2 && resolve());
+    }
+  });
+  expect(gateway.messages.some(({ fields }) => fields?.reason === 'too many connections a second')).toBe(true);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('max_pending_connections closes what comes while others are not let in yet', async () => {
+  gateway = await testGateway(`${TCP}mqtt.max_pending_connections = 1`);
+  const silent = net.connect(gateway.port, '127.0.0.1');
+  await once(silent, 'connect');
+  const second = net.connect(gateway.port, '127.0.0.1');
+  second.on('error', () => {});
+  await once(second, 'close');
+  silent.destroy();
+});
+
+test('pages of other origins are refused, the named one and programs are not', async () => {
+  gateway = await testGateway(
+    'listeners.ws { bind = "127.0.0.1:0/mqtt", origins = ["https://a.example"] }\npersistence { enable = false }\n',
+  );
+  expect(await upgradeStatus(gateway.port, 'https://b.example')).toBe(403);
+  expect(await upgradeStatus(gateway.port, 'https://a.example')).toBe(101);
+  expect(await upgradeStatus(gateway.port, null)).toBe(101);
+});
+
+test('on_corrupt = stop ends the start and leaves the damaged database where it is', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'damaged-'));
+  const file = path.join(folder, 'x.db');
+  writeFileSync(file, Buffer.alloc(8192, 0x5a));
+  const conf = (word: string): string =>
+    `listeners.tcp { bind = "127.0.0.1:0" }\npersistence { path = "${file}", on_corrupt = ${word} }\n`;
+  await expect(testGateway(conf('stop'))).rejects.toMatchObject({ code: 'STORE-OPEN' });
+  gateway = await testGateway(conf('start'));
+  const publisher = await client();
+  await publisher.publishAsync('a', 'x', { qos: 1, retain: true });
+  expect(retainedBelow('a')).toEqual(['a']);
+  await publisher.endAsync(true);
+  await gateway.stop();
+  gateway = null;
+  rmSync(folder, { recursive: true, force: true });
+});
