@@ -254,7 +254,6 @@ export class Webhook implements Service, LocalReceiver {
       request.destroy();
     });
     request.on('error', (error) => finish('away', errorText(error)));
-    request.on('close', () => finish('away', 'closed without an answer'));
     request.on('response', (response) => readAway(response, (status) => finish(outcomeOf(status), `status ${status}`)));
     request.end(body);
   }
@@ -287,5 +286,6 @@ function readAway(response: IncomingMessage, done: (status: number) => void): vo
     if (bytes > LONGEST_ANSWER_BYTES) response.destroy();
   });
   response.on('error', () => done(status));
+  response.on('end', () => done(status));
   response.on('close', () => done(status));
 }

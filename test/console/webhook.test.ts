@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { nullLog } from '../../src/base/log.ts';
+import { Metrics } from '../../src/base/metrics.ts';
+import type { BrokerEvent, ClientView } from '../../src/broker/broker.ts';
+import { Webhook, type WebhookSettings } from '../../src/console/webhook.ts';
+import { base62 } from '../../src/console/webhookbody.ts';
+import { StubBroker } from '../harness/stubbroker.ts';
+
+interface Post {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Record<string, unknown>;
+}
+
+/** An HTTP service that answers as the test says. */
+class Service {
+  readonly posts: Post[] = [];
+  /** Status codes of the next answers; then 200. null = the connection is cut. */
+  readonly answers: (number | null)[] = [];
+  /** Set: answers wait here. */
+  held: ServerResponse[] | null = null;
+  readonly server: Server;
+  private wake: (() => void)[] = [];
+
+  constructor() {
+    this.server = createServer((request, response) => {
+      let text = '';
+      request.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      request.on('end', () => {
+        this.posts.push({ headers: request.headers, body: JSON.parse(text) });
+        const status = this.answers.length > 0 ? this.answers.shift() : 200;
+        if (this.held !== null) this.held.push(response);
+        else if (status === null || status === undefined) request.socket.destroy();
+        else response.writeHead(status).end('ok');
+        for (const one of this.wake.splice(0)) one();
+      });
+    });
+  }
+
+  async until(done: () => boolean): Promise<void> {
+    while (!done()) await new Promise<void>((resolve) => this.wake.push(resolve));
+  }
+}
+
+const services: Service[] = [];
+const hooks: Webhook[] = [];
+afterEach(async () => {
+  for (const service of services.splice(0)) {
+    service.server.closeAllConnections();
+    service.server.close();
+  }
+  for (const hook of hooks.splice(0)) await hook.stop(0);
+});
+
+interface Bench {
+  readonly service: Service;
+  readonly broker: StubBroker;
+  readonly hook: Webhook;
+  readonly metrics: Metrics;
+  emit(event: BrokerEvent): void;
+}
+
+async function bench(settings: Partial<WebhookSettings> = {}): Promise<Bench> {
+  const service = new Service();
+  services.push(service);
+  service.server.listen(0, '127.0.0.1');
+  await once(service.server, 'listening');
+  const { port } = service.server.address() as AddressInfo;
+  const broker = new StubBroker();
+  const metrics = new Metrics();
+  let handler: (event: BrokerEvent) => void = () => {};
+  const parts = {
+    broker: {
+      attach: broker.attach.bind(broker),
+      onEvent: (wanted: (event: BrokerEvent) => void) => {
+        handler = wanted;
+        return () => {};
+      },
+    },
+    clock: systemClock,
+    log: nullLog,
+    metrics,
+  };
+  const all: WebhookSettings = {
+    url: `http://127.0.0.1:${port}/events`,
+    headers: [['X-Key', 'abc']],
+    encoding: 'plain',
+    poolSize: 4,
+    cancelTimeoutMs: 2000,
+    events: [
+      { event: 'on_client_connack', topic: null },
+      { event: 'on_client_disconnected', topic: null },
+      { event: 'on_message_publish', topic: 'a/#' },
+    ],
+    ...settings,
+  };
+  const hook = new Webhook(all, parts);
+  hooks.push(hook);
+  await hook.start();
+  return { service, broker, hook, metrics, emit: (event) => handler(event) };
+}
+
+const CLIENT = { clientId: 'c1', username: 'bob', version: 4, keepAlive: 60 } as ClientView;
+
+test('connack and disconnected have the bodies that NanoMQ sends', async () => {
+  const b = await bench({ poolSize: 1 });
+  b.emit({ kind: 'connected', client: CLIENT });
+  b.emit({ kind: 'disconnected', client: CLIENT, reason: 'the client said goodbye', reasonCode: 0 });
+  b.emit({ kind: 'disconnected', client: CLIENT, reason: 'keep alive timeout', reasonCode: 0x8d });
+  await b.service.until(() => b.service.posts.length === 3);
+  expect(b.service.posts.map((post) => post.body)).toEqual([
+    { proto_ver: 4, keepalive: 60, conn_ack: 'success', username: 'bob', clientid: 'c1', action: 'client_connack' },
+    { reason: 'normal', username: 'bob', clientid: 'c1', action: 'client_disconnected' },
+    { reason: 'keep alive timeout', username: 'bob', clientid: 'c1', action: 'client_disconnected' },
+  ]);
+  expect(b.service.posts[0].headers).toMatchObject({ 'x-key': 'abc', 'content-type': 'application/json' });
+});
+
+test('publish has the body that NanoMQ sends, for topics that match', async () => {
+  const b = await bench();
+  b.broker.publish('b/1', 'other', 1);
+  b.broker.publish('a/1', 'hello', 1, true);
+  await b.service.until(() => b.service.posts.length === 1);
+  const { ts, ...body } = b.service.posts[0].body;
+  expect(typeof ts).toBe('number');
+  expect(body).toEqual({
+    topic: 'a/1',
+    retain: true,
+    qos: 1,
+    action: 'message_publish',
+    from_username: 'undefined',
+    from_client_id: 'c1',
+    payload: 'hello',
+  });
+});
+
+test('base64 writes bytes, and null for none', async () => {
+  const b = await bench({ encoding: 'base64', poolSize: 1 });
+  b.broker.publish('a/1', '\xff\x00', 0);
+  b.broker.publish('a/1', '', 0);
+  await b.service.until(() => b.service.posts.length === 2);
+  expect(b.service.posts.map((post) => post.body.payload)).toEqual(['/wA=', null]);
+});
+
+test('base62 has letters and digits only', () => {
+  const all = Uint8Array.from({ length: 256 }, (_, i) => i);
+  expect(base62(all)).toMatch(/^[A-Za-z0-9]+$/);
+  expect(base62(Buffer.from('abc'))).toBe('YWJj');
+  expect(base62(Uint8Array.of(0xff))).toBe('9CD');
+});
+
+test('no more requests are under way than pool_size', async () => {
+  const b = await bench({ poolSize: 2 });
+  b.service.held = [];
+  for (let i = 0; i < 5; i++) b.broker.publish('a/1', String(i), 0);
+  await b.service.until(() => b.service.posts.length === 2);
+  expect(b.metrics.value('tidegate_webhook_queued')).toBe(5);
+  for (let done = 0; done < 5; done++) {
+    await b.service.until(() => (b.service.held?.length ?? 0) > 0);
+    b.service.held.shift()?.writeHead(200).end();
+  }
+  expect(b.service.posts.length).toBe(5);
+});
+
+test('an event is sent again when the service is away or busy, in order', async () => {
+  const b = await bench({ poolSize: 1 });
+  b.service.answers.push(null, 503);
+  b.broker.publish('a/1', 'first', 0);
+  b.broker.publish('a/1', 'second', 0);
+  await b.service.until(() => b.service.posts.length === 4);
+  expect(b.service.posts.map((post) => post.body.payload)).toEqual(['first', 'first', 'first', 'second']);
+  expect(b.metrics.value('tidegate_webhook_failures_total')).toBe(2);
+});
+
+test('an event that the service refuses is dropped and counted', async () => {
+  const b = await bench({ poolSize: 1 });
+  b.service.answers.push(400);
+  b.broker.publish('a/1', 'bad', 0);
+  b.broker.publish('a/1', 'good', 0);
+  await b.service.until(() => b.service.posts.length === 2);
+  expect(b.metrics.value('tidegate_webhook_dropped_total', { reason: 'refused' })).toBe(1);
+});
+
+test('a full queue drops what is new and counts it, and the broker does not wait', async () => {
+  const b = await bench({ poolSize: 1 });
+  b.service.held = [];
+  for (let i = 0; i < 10_010; i++) b.broker.publish('a/1', 'x', 0);
+  expect(b.metrics.value('tidegate_webhook_dropped_total', { reason: 'queue-full' })).toBe(9);
+});
+
+test('a stop gives the service time to take what waits', async () => {
+  const b = await bench({ poolSize: 1 });
+  for (let i = 0; i < 20; i++) b.broker.publish('a/1', String(i), 0);
+  await b.hook.stop(5000);
+  expect(b.service.posts.length).toBe(20);
+});
