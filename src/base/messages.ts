@@ -48,6 +48,7 @@ export const MESSAGES = {
   'MQB-REFUSED': 'the remote broker refuses a subscription of the bridge',
   'MQB-UNMATCHED': 'message of the remote broker fits no rule',
   'MQB-DROPPED': 'bridge to a remote MQTT broker drops messages',
+  'MQB-LOOP': 'a bridge to a remote MQTT broker forwards the same message again and again: is there a way back?',
   'MQB-SPOOL': 'messages for a remote MQTT broker were found in the store',
   'HOOK-DROPPED': 'webhook events are dropped',
   'HOOK-DOWN': 'the webhook does not answer, events wait',

@@ -65,6 +65,12 @@ export const BRIDGE_METRICS = {
     type: 'gauge',
     unit: 'none',
   },
+  loops: {
+    name: 'tidegate_bridge_loops_suspected_total',
+    text: 'Messages that were forwarded so often within a second that they seem to go round in circles',
+    type: 'counter',
+    unit: 'messages',
+  },
   connects: {
     name: 'tidegate_bridge_connects_total',
     text: 'Connections that the remote broker has accepted',

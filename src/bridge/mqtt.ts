@@ -18,6 +18,7 @@ import type { Connection } from '../transport/transport.ts';
 import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from './bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from './counters.ts';
 import { connectPacket, remoteTarget } from './mqttconnect.ts';
+import { LoopProbe } from './mqttloop.ts';
 import type { MqttParts, MqttSubscription, Retry } from './mqttoptions.ts';
 import type { MqttOutbox, Outgoing } from './mqttoutbox.ts';
 import { type EndKind, Remote, type RemoteUser } from './mqttremote.ts';
@@ -64,6 +65,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   private told = '';
   private readonly inbound = new Set<number>();
   private lastHold: Hold | null = null;
+  private readonly probe: LoopProbe;
+  private readonly loops: Cell;
   /** The message on its way, reused for those that are not kept. */
   private readonly passing: Mutable<Outgoing> = {
     topic: '',
@@ -89,6 +92,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
     metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
     metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
+    this.probe = new LoopProbe(parts.clock);
+    this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
     this.retry = parts.retry(options.backoffMaxMs);
     this.servers = [options.server, ...options.hybridServers];
     this.transparent = options.transparent ? new Transparent(parts.broker, parts.clock) : null;
@@ -180,6 +185,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
 
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
     const { outbox } = this;
+    if (this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) {
+      this.loops.value++;
+      this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
+    }
     if (qos === 0) {
       const { passing, remote } = this;
       passing.topic = topic;

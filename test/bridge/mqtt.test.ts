@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/base/errors.ts';
 import type { MqttBridgeOptions } from '../../src/bridge/mqttoptions.ts';
+import { encodePublish } from '../../src/codec/publish.ts';
 import type { Hold } from '../../src/mqtt/message.ts';
 import { DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE } from '../../src/mqtt/packet.ts';
 import {
@@ -486,6 +488,62 @@ describe('remote to local', () => {
     await call.grant(0x80);
     await b.clock.advanceAsync(1);
     expect(b.bridge.status().remote?.fetching[0].refused).not.toBeNull();
+  });
+});
+
+describe('loops', () => {
+  test('a message that goes round and round is noticed', async () => {
+    const b = bench(FORWARD);
+    await b.connected();
+    for (let i = 0; i < 200; i++) b.publish('up/a', 'round', 0);
+    expect(b.metrics.value('tidegate_bridge_loops_suspected_total', { bridge: 'up', type: 'mqtt' })).toBe(1);
+  });
+
+  test('different messages are no loop', async () => {
+    const b = bench(FORWARD);
+    await b.connected();
+    for (let i = 0; i < 2000; i++) b.publish('up/a', String(i), 0);
+    expect(b.metrics.value('tidegate_bridge_loops_suspected_total', { bridge: 'up', type: 'mqtt' })).toBe(0);
+  });
+});
+
+describe('a hostile remote', () => {
+  test('random bytes never do more than end the connection', async () => {
+    for (const version of [3, 4, 5] as const) {
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.uint8Array({ minLength: 1, maxLength: 80 }), { maxLength: 4 }), async (chunks) => {
+          const b = bench({ protoVer: version, subscription: [mqttSubscription('#')], cancelTimeoutMs: 500 });
+          const call = await b.connected();
+          for (const chunk of chunks) call.send(Buffer.from(chunk));
+          await b.clock.advanceAsync(1);
+          call.drop();
+          await b.clock.advanceAsync(300);
+          await b.connected();
+        }),
+        { numRuns: 60 },
+      );
+    }
+  });
+
+  test('packets with single bytes changed never do more than end the connection', async () => {
+    const packet = encodePublish(5, {
+      topic: 'down/a',
+      payload: Buffer.from('payload'),
+      qos: 2,
+      retain: false,
+      dup: false,
+      packetId: 7,
+      properties: { contentType: 'x', userProperties: [['a', 'b']], subscriptionIdentifiers: [1], topicAlias: 1 },
+    });
+    for (let at = 0; at < packet.length; at++) {
+      const b = bench({ protoVer: 5, subscription: [mqttSubscription('down/#')] });
+      const call = await b.connected();
+      const changed = Buffer.from(packet);
+      changed[at] ^= 0xff;
+      call.send(changed);
+      await b.clock.advanceAsync(1);
+      expect(['connected', 'error', 'retrying']).toContain(b.bridge.status().state);
+    }
   });
 });
 
