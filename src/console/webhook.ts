@@ -73,6 +73,14 @@ const LONGEST_ANSWER_BYTES = 64 * 1024;
 const WARN_EVERY_MS = 10_000;
 const DRAIN_MS = 20;
 
+/** Events that are sent; NanoMQ knows more names and sends no others either. */
+const SENT: ReadonlySet<string> = new Set([
+  'on_client_connack',
+  'on_client_connected',
+  'on_client_disconnected',
+  'on_message_publish',
+]);
+
 interface Item {
   readonly body: Buffer;
   attempts: number;
@@ -112,6 +120,8 @@ export class Webhook implements Service, LocalReceiver {
 
   async start(): Promise<void> {
     const wanted = new Set(this.settings.events.map((event) => event.event));
+    const silent = [...wanted].filter((event) => !SENT.has(event));
+    if (silent.length > 0) this.parts.log('warn', 'HOOK-SILENT', { events: silent });
     const connack = wanted.has('on_client_connack') || wanted.has('on_client_connected');
     const disconnected = wanted.has('on_client_disconnected');
     if (connack || disconnected)
