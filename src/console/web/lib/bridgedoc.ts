@@ -4,6 +4,9 @@ import type { Bridge, Rule } from './types.ts';
 
 export type Direction = 'pub' | 'sub';
 
+/** What an empty delimiter stands for. */
+export const DEFAULT_DELIMITER = '/';
+
 /** One rule while it is edited: everything is text. */
 export interface RuleForm {
   readonly local_topic: string;

@@ -1,5 +1,5 @@
 // The language of the pages. Texts are written in English where they stand; chinese.ts has each of them in Chinese.
-// Used by every page as t('Clients'), t('{n} selected', { n: 3 }).
+// Used by every page as t('Clients').
 import { CHINESE } from './chinese.ts';
 import { createStore, remember, remembered } from './store.ts';
 

@@ -5,6 +5,7 @@ import {
   type BridgeForm,
   bridgeDocument,
   byField,
+  DEFAULT_DELIMITER,
   type Direction,
   emptyBridge,
   emptyRule,
@@ -76,6 +77,7 @@ function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps
           value={rule.nng_delimiter}
           onValue={(nng_delimiter) => set({ nng_delimiter })}
           problem={problem('nng_delimiter')}
+          placeholder={DEFAULT_DELIMITER}
           mono
         />
         {type === 'pub' ? nng : mqtt}

@@ -69,7 +69,9 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
         </>
       }
     >
-      {live.last_error !== null && <p class="failed">{live.last_error}</p>}
+      {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
+        <p class="failed">{live.last_error}</p>
+      )}
       <Flow bridge={live} rules={rules} />
     </Panel>
   );
@@ -109,10 +111,16 @@ function RemoteCard({ bridge, onChanged }: { readonly bridge: RemoteBridge; read
   );
 }
 
+/** What the bench begins with. */
+const SAMPLES: Readonly<Record<Direction, RuleForm>> = {
+  pub: { ...emptyRule(), local_topic: 'sensor/#', remote_topic: 'sensors' },
+  sub: { ...emptyRule(), remote_topic: 'result' },
+};
+
 /** A rule that belongs to no bridge, to try things with. */
 function Bench() {
   const [type, setType] = useState<Direction>('pub');
-  const [rule, setRule] = useState<RuleForm>({ ...emptyRule(), local_topic: 'sensor/#', remote_topic: 'sensors' });
+  const [rule, setRule] = useState<RuleForm>(SAMPLES.pub);
   const set = (more: Partial<RuleForm>): void => setRule({ ...rule, ...more });
   return (
     <Panel title={t('Try a rule')}>
@@ -120,7 +128,10 @@ function Bench() {
       <Choice
         label={t('Direction')}
         value={type}
-        onValue={setType}
+        onValue={(next) => {
+          setType(next);
+          setRule(next === type ? rule : SAMPLES[next]);
+        }}
         options={[
           ['pub', 'MQTT → NNG'],
           ['sub', 'NNG → MQTT'],

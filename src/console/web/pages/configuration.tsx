@@ -30,6 +30,11 @@ function canSet({ value, info }: Setting): boolean {
   return info !== null && (value === null || typeof value !== 'object');
 }
 
+/** Too much for one line. */
+function isLarge(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && JSON.stringify(value).length > 60;
+}
+
 interface RowProps {
   readonly setting: Setting;
   readonly staged: string | undefined;
@@ -52,7 +57,7 @@ function Row({ setting, staged, onStage }: RowProps) {
         <span class="spring" />
         {staged === undefined ? (
           <>
-            <code class="setting-value">{written(value, info)}</code>
+            {!isLarge(value) && <code class="setting-value">{written(value, info)}</code>}
             {can('admin') && canSet(setting) && (
               <IconButton icon="edit" label={t('Change {n}', { n: path })} onClick={edit} />
             )}
@@ -71,6 +76,7 @@ function Row({ setting, staged, onStage }: RowProps) {
           </>
         )}
       </div>
+      {isLarge(value) && <pre class="setting-block">{JSON.stringify(value, null, 2)}</pre>}
       {info !== null && (
         <p class="note">
           {info.text}{' '}

@@ -118,7 +118,12 @@ interface Shown extends LiveMessage {
 }
 
 /** Collects what a stream brings and draws it now and then. */
-function useMessages(filters: readonly string[], retained: boolean, paused: boolean) {
+function useMessages(
+  filters: readonly string[],
+  retained: boolean,
+  paused: boolean,
+  still: { readonly current: boolean },
+) {
   const [list, setList] = useState<readonly Shown[]>([]);
   const [skipped, setSkipped] = useState(0);
   const [link, setLink] = useState<Link>('connecting');
@@ -142,6 +147,8 @@ function useMessages(filters: readonly string[], retained: boolean, paused: bool
       setLink,
     ).start();
     const timer = setInterval(() => {
+      // A list that moves under the pointer cannot be clicked: it waits, what comes meanwhile is drawn afterwards.
+      if (still.current) return;
       const fresh = waiting.current.splice(0).reverse();
       if (fresh.length > 0) setList((old) => [...fresh, ...old].slice(0, KEPT));
     }, DRAW_MS);
@@ -170,7 +177,8 @@ function Live() {
   const [retained, setRetained] = useState(false);
   const [paused, setPaused] = useState(false);
   const [chosen, setChosen] = useState<Shown | null>(null);
-  const { list, skipped, link, clear } = useMessages(filters, retained, paused);
+  const still = useRef(false);
+  const { list, skipped, link, clear } = useMessages(filters, retained, paused, still);
   const add = (event: Event): void => {
     event.preventDefault();
     const wanted = filter.trim();
@@ -224,7 +232,15 @@ function Live() {
       ) : (
         <Scroll look="live-list" label={t('Messages')}>
           {list.length === 0 && <Empty>{t('Nothing yet.')}</Empty>}
-          <ul class="plain">
+          <ul
+            class="plain"
+            onPointerEnter={() => {
+              still.current = true;
+            }}
+            onPointerLeave={() => {
+              still.current = false;
+            }}
+          >
             {list.map((message) => (
               <li key={message.id}>
                 <button

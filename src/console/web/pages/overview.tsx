@@ -6,7 +6,7 @@ import { bridges, type Happening, happenings, type Stats, series, stats, useLoad
 import { hrefOf } from '../lib/route.ts';
 import { useStore } from '../lib/store.ts';
 import { t } from '../lib/words.ts';
-import { Chart } from '../ui/chart.tsx';
+import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Badge, Empty, Panel } from '../ui/parts.tsx';
 
 function Tile({ label, value, note, tone }: { label: string; value: string; note?: string; tone?: string }) {
@@ -88,6 +88,7 @@ function Charts() {
           label={t('Bytes a second')}
           times={times}
           format={bytes}
+          steps={BYTE_STEPS}
           lines={[
             { label: t('in'), colour: 'one', values: rate('received_bytes') },
             { label: t('out'), colour: 'two', values: rate('sent_bytes') },
@@ -121,6 +122,7 @@ function Charts() {
           label={t('Memory')}
           times={times}
           format={bytes}
+          steps={BYTE_STEPS}
           lines={[{ label: t('resident'), colour: 'one', values: gauge('memory') }]}
         />
       </Panel>

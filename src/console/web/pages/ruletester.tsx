@@ -1,7 +1,7 @@
 // What a rule would do with one message or frame, byte by byte. The gateway decides (POST /nng/test); nothing is sent to anybody.
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, call, textOf } from '../lib/api.ts';
-import { type Direction, type RuleForm, ruleDocument } from '../lib/bridgedoc.ts';
+import { DEFAULT_DELIMITER, type Direction, type RuleForm, ruleDocument } from '../lib/bridgedoc.ts';
 import { asText, encodeText, fromBase64, fromHex, toBase64 } from '../lib/bytes.ts';
 import { cut } from '../lib/frame.ts';
 import { t } from '../lib/words.ts';
@@ -69,9 +69,14 @@ function useOutcome(type: Direction, rule: RuleForm, trial: Trial): Tried {
   return tried;
 }
 
+/** The delimiter that an empty field stands for. */
+function inForce(rule: RuleForm): string {
+  return rule.nng_delimiter || DEFAULT_DELIMITER;
+}
+
 function PubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; rule: RuleForm }) {
   const frame = fromBase64(outcome.frame_base64 ?? '');
-  const segments = cut(frame, inputBytes(trial) ?? new Uint8Array(0), encodeText(rule.nng_delimiter));
+  const segments = cut(frame, inputBytes(trial) ?? new Uint8Array(0), encodeText(inForce(rule)));
   return (
     <>
       <p>
@@ -86,7 +91,7 @@ function PubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; r
 function SubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; rule: RuleForm }) {
   const frame = inputBytes(trial) ?? new Uint8Array(0);
   const payload = fromBase64(outcome.payload_base64 ?? '');
-  const segments = cut(frame, payload, encodeText(rule.nng_delimiter));
+  const segments = cut(frame, payload, encodeText(inForce(rule)));
   return (
     <>
       <p>
@@ -124,7 +129,7 @@ function Result({ tried, type, rule, trial }: { tried: Tried; type: Direction; r
   if (problem !== null && problem.pointer !== '/input') {
     return (
       <p class="failed" role="alert">
-        {problem.message}
+        {problem.message.replace(/^.*(?:forwards|subscription)\[0\]\.?/, '')}
       </p>
     );
   }
@@ -151,7 +156,7 @@ function sampleTopic(filter: string): string {
 export function RuleTester({ type, rule }: { readonly type: Direction; readonly rule: RuleForm }) {
   const [trial, setTrial] = useState<Trial>({
     topic: sampleTopic(rule.local_topic),
-    input: type === 'pub' ? '21.5' : `${rule.remote_topic || 'a/b'}${rule.nng_delimiter}21.5`,
+    input: type === 'pub' ? '21.5' : `${rule.remote_topic || 'a/b'}${inForce(rule)}21.5`,
     retain: false,
     form: 'text',
   });

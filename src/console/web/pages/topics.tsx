@@ -163,7 +163,8 @@ function Detail({ topic, all, onCleared }: { topic: string; all: Everything; onC
   const takers = all.subscriptions.filter((s) => s.topic === topic || (!wild && takes(s.topic, topic)));
   return (
     <Panel title={<code>{topic}</code>}>
-      {!wild && <Value key={topic} topic={topic} onCleared={onCleared} />}
+      {!wild && !all.retained.some((one) => one.topic === topic) && <Empty>{t('No retained message.')}</Empty>}
+      {all.retained.some((one) => one.topic === topic) && <Value key={topic} topic={topic} onCleared={onCleared} />}
       <h3>{t('Subscribers')}</h3>
       {takers.length === 0 ? (
         <Empty>{t('Nobody subscribes to it.')}</Empty>
@@ -198,7 +199,7 @@ function Detail({ topic, all, onCleared }: { topic: string; all: Everything; onC
 /** With few topics all of them are seen at once. */
 function firstOpen(root: TopicNode): Set<string> {
   const found = new Set<string>();
-  if (root.retainedBelow + root.subscribersBelow > 40) return found;
+  if (root.retainedBelow + root.subscribersBelow > 60) return found;
   const walk = (node: TopicNode): void => {
     for (const child of node.children.values()) {
       found.add(child.topic);

@@ -28,6 +28,7 @@ function optionsOf(
   height: number,
   lines: readonly Line[],
   format: Format,
+  steps: number[] | undefined,
 ): uPlot.Options {
   const axis = { stroke: resolved(probe, 'muted'), font: '11px system-ui, sans-serif' };
   const grid = { stroke: resolved(probe, 'line'), width: 1 };
@@ -46,6 +47,7 @@ function optionsOf(
         ticks: { show: false },
         size: 58,
         space: 32,
+        ...(steps === undefined ? {} : { incrs: steps }),
         values: (_, ticks) => ticks.map((tick) => format(tick)),
       },
     ],
@@ -58,6 +60,9 @@ function optionsOf(
     ],
   };
 }
+
+/** 1, 2, 4 ... bytes: steps that are whole numbers of KB and MB. */
+export const BYTE_STEPS: number[] = Array.from({ length: 45 }, (_, power) => 2 ** power);
 
 function clockTicks(_: uPlot, ticks: number[]): string[] {
   return ticks.map((tick) => {
@@ -75,12 +80,15 @@ export function Chart({
   lines,
   format,
   height = 150,
+  steps,
 }: {
   readonly label: string;
   readonly times: number[];
   readonly lines: readonly Line[];
   readonly format: Format;
   readonly height?: number;
+  /** Steps of the axis that read well with the format, 1, 2, 5 unless told. */
+  readonly steps?: number[];
 }) {
   const box = useRef<HTMLDivElement>(null);
   const probe = useRef<HTMLSpanElement>(null);
@@ -93,7 +101,7 @@ export function Chart({
     const at = box.current;
     if (at === null || probe.current === null) return;
     const width = (): number => Math.max(120, at.clientWidth);
-    const drawn = new uPlot(optionsOf(probe.current, width(), height, lines, format), latest.current, at);
+    const drawn = new uPlot(optionsOf(probe.current, width(), height, lines, format, steps), latest.current, at);
     plot.current = drawn;
     const watcher = new ResizeObserver(() => drawn.setSize({ width: width(), height }));
     watcher.observe(at);

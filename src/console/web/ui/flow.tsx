@@ -1,5 +1,6 @@
 // The picture of a bridge: on the left what comes from MQTT or NNG, in the middle the rule, on the right where it goes, with live rates.
 import type { ComponentChildren } from 'preact';
+import { DEFAULT_DELIMITER } from '../lib/bridgedoc.ts';
 import { count } from '../lib/format.ts';
 import { flows } from '../lib/live.ts';
 import type { BridgeState, Rule } from '../lib/types.ts';
@@ -34,7 +35,7 @@ function FramePattern({ rule }: { readonly rule: Rule }) {
       <span class="part-topic">
         {rule.remote_topic === undefined || rule.remote_topic === '' ? t('topic') : rule.remote_topic}
       </span>
-      <span class="part-delimiter">{rule.nng_delimiter}</span>
+      <span class="part-delimiter">{rule.nng_delimiter || DEFAULT_DELIMITER}</span>
       <span class="part-payload">{t('payload')}</span>
     </code>
   );
@@ -81,6 +82,15 @@ function RuleRow({ bridge, rule, index }: { bridge: BridgeState; rule: Rule; ind
   );
 }
 
+/** What all rules of a bridge carry together in a second. */
+function totalRate(bridge: BridgeState): number {
+  let sum = 0;
+  for (const { index } of bridge.rules ?? []) {
+    sum += flows.get(`${bridge.kind}/${bridge.type ?? ''}/${bridge.name}/${index}`)?.rate('forwarded') ?? 0;
+  }
+  return sum;
+}
+
 export function Flow({ bridge, rules }: { readonly bridge: BridgeState; readonly rules: readonly Rule[] }) {
   const peers = bridge.peers ?? [];
   const pub = bridge.type === 'pub';
@@ -108,6 +118,7 @@ export function Flow({ bridge, rules }: { readonly bridge: BridgeState; readonly
   return (
     <div class={pub ? 'flow pub' : 'flow sub'}>
       {pub ? rows : ends}
+      <Arrow rate={bridge.enable ? totalRate(bridge) : null} />
       {pub ? ends : rows}
     </div>
   );

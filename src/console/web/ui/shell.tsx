@@ -92,6 +92,7 @@ function Console({ user }: { readonly user: Me }) {
   useEffect(() => {
     document.title = `${current.title} · Tidegate`;
     main.current?.scrollTo(0, 0);
+    document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [current.title]);
   const Page = current.page;
   return (
