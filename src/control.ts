@@ -3,15 +3,8 @@
 import type { BridgeOptions, BridgeStatus, BridgeType } from './bridge/bridge.ts';
 import { buildFrame, Extractor } from './bridge/rules.ts';
 import type { ChangeOutcome, Supervisor } from './bridge/supervisor.ts';
-import type { MqttBridgeConfig, NngCompat, NngPubConfig, NngSubConfig, Tree } from './config/config.ts';
-import {
-  type Read,
-  readForward,
-  readMqttBridge,
-  readNngPub,
-  readNngSub,
-  readSubscription,
-} from './config/documents.ts';
+import type { MqttBridgeConfig, NngBridgeConfig, NngCompat, Tree } from './config/config.ts';
+import { type Read, readForward, readMqttBridge, readNng, readSubscription } from './config/documents.ts';
 import type {
   BridgeControl,
   BridgeRef,
@@ -49,7 +42,7 @@ export class BridgesControl implements BridgeControl {
   take(tree: Tree, masked: Tree, compat: NngCompat): void {
     this.compat = compat;
     this.blocks.clear();
-    for (const type of ['pub', 'sub', 'mqtt'] as const) {
+    for (const type of ['pub', 'sub', 'push', 'pull', 'pair', 'mqtt'] as const) {
       const path = type === 'mqtt' ? ['bridges', 'mqtt'] : ['bridges', 'nng', type];
       const named = dig(tree, path);
       const shown = dig(masked, path);
@@ -141,10 +134,9 @@ export class BridgesControl implements BridgeControl {
     name: string,
     document: Tree,
     current: Tree | null,
-  ): Read<NngPubConfig | NngSubConfig | MqttBridgeConfig> {
+  ): Read<NngBridgeConfig | MqttBridgeConfig> {
     if (type === 'mqtt') return readMqttBridge(name, document, current);
-    const read = type === 'pub' ? readNngPub : readNngSub;
-    return read(name, document, this.compat, current);
+    return readNng(type, name, document, this.compat, current);
   }
 
   private view(status: BridgeStatus): BridgeView {

@@ -10,11 +10,13 @@ import { Metrics } from './base/metrics.ts';
 import type { Service } from './base/service.ts';
 import { Turn } from './base/turn.ts';
 import { BlockPool } from './base/writer.ts';
+import { Spools } from './bridge/spool.ts';
 import { Supervisor } from './bridge/supervisor.ts';
 import { NativeBroker } from './broker/native.ts';
 import { version } from './cli/version.ts';
 import type { Config, HttpServerConfig, Loaded, LogConfig, MetricsConfig } from './config/config.ts';
 import { missingFeatures } from './config/features.ts';
+import { nngBridges } from './config/nngbridges.ts';
 import { ConfigError, formatProblem } from './config/problem.ts';
 import { type Change, diffConfig } from './config/reload.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
@@ -214,10 +216,9 @@ export class Gateway implements Service {
     const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
       name === 'native' ? this.native : this.foreignDriver();
     const mqtt = this.mqttBridges(config, broker);
-    const bridges = new Supervisor(
-      { broker, driver, clock: this.parts.clock, turn, log, metrics, mqtt },
-      bridgeOptions(config),
-    );
+    const { clock } = this.parts;
+    const spools = new Spools(broker.journal, clock, log, broker.spools, nngBridges(config.bridges.nng));
+    const bridges = new Supervisor({ broker, driver, clock, turn, log, metrics, spools, mqtt }, bridgeOptions(config));
     this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
     await bridges.start();
     return bridges;

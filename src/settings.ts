@@ -4,6 +4,7 @@ import { totalmem } from 'node:os';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
 import type { BridgeOptions, MqttBridgeOptions } from './bridge/bridge.ts';
 import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig, MqttBridgeConfig } from './config/config.ts';
+import { nngBridges } from './config/nngbridges.ts';
 import type { HttpSettings, MetricsSettings, WebUser } from './console/console.ts';
 import type { ProxiesOptions } from './proxy/proxies.ts';
 import type { SessionLimits } from './session/session.ts';
@@ -82,7 +83,7 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
 /** NNG bridges in file order, publishers first, then those to remote brokers. */
 export function bridgeOptions(config: Config): BridgeOptions[] {
   const { nng, mqtt } = config.bridges;
-  return [...nng.pub, ...nng.sub, ...mqtt.map(mqttBridgeOptions)];
+  return [...nngBridges(nng), ...mqtt.map(mqttBridgeOptions)];
 }
 
 export function mqttBridgeOptions(bridge: MqttBridgeConfig): MqttBridgeOptions {

@@ -67,18 +67,35 @@ interface CommonOptions {
   readonly tlsServer: TlsServerOptions | null;
   readonly tlsClient: TlsClientOptions | null;
 }
-export interface PubBridgeOptions extends CommonOptions {
-  readonly type: 'pub';
+/** What bridges have that send: MQTT to NNG. */
+export interface SendingOptions {
   /** Bytes a peer. */
   readonly sendBuffer: number;
   readonly overflow: Overflow;
+  /** Bytes of frames (of rules with QoS above 0) that are kept while no peer is there; 0 = none. */
+  readonly spool: number;
   readonly forwards: readonly ForwardOptions[];
 }
-export interface SubBridgeOptions extends CommonOptions {
-  readonly type: 'sub';
+/** What bridges have that receive: NNG to MQTT. */
+export interface ReceivingOptions {
   readonly subscription: readonly SubscriptionOptions[];
 }
-export type NngBridgeOptions = PubBridgeOptions | SubBridgeOptions;
+/** pub: every peer gets every frame. push: each frame goes to one peer that is ready for it. */
+export interface PubBridgeOptions extends CommonOptions, SendingOptions {
+  readonly type: 'pub' | 'push';
+}
+export interface SubBridgeOptions extends CommonOptions, ReceivingOptions {
+  readonly type: 'sub' | 'pull';
+}
+/** Both ways with one peer. */
+export interface PairBridgeOptions extends CommonOptions, SendingOptions, ReceivingOptions {
+  readonly type: 'pair';
+  readonly protocol: 'pair0' | 'pair1';
+}
+export type SendingBridgeOptions = PubBridgeOptions | PairBridgeOptions;
+export type ReceivingBridgeOptions = SubBridgeOptions | PairBridgeOptions;
+export type NngBridgeOptions = PubBridgeOptions | SubBridgeOptions | PairBridgeOptions;
+export type NngType = NngBridgeOptions['type'];
 export type BridgeOptions = NngBridgeOptions | MqttBridgeOptions;
 export type BridgeType = BridgeOptions['type'];
 
@@ -117,7 +134,12 @@ export interface BridgeStatus {
   readonly clientId: string;
   readonly endpoints: readonly EndpointStatus[];
   readonly peers: readonly PipeView[];
+  /** Of `forwards`, or of `subscription` where the bridge only receives. */
   readonly rules: readonly RuleView[];
+  /** Only of pairs: those of `subscription`. */
+  readonly taking?: readonly RuleView[];
+  /** Frames that wait for peers in the bridge itself, and those of them that the spool keeps; only of bridges that send. */
+  readonly waiting?: { readonly frames: number; readonly bytes: number; readonly spooled: number };
   /** Peers refused for what they sent, frames that no rule took (sub), messages dropped by peers' queues (pub). */
   readonly refused: number;
   readonly unmatched: number;

@@ -1,5 +1,5 @@
 // The SP side of a bridge: its socket, the endpoints it should have, and what they say, turned into one state, log lines and metrics.
-// Made by nngpub.ts and nngsub.ts, one each. Knows nothing of rules and of the broker.
+// Made by nng.ts, one for each bridge. Knows nothing of rules and of the broker.
 import type { Clock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -13,8 +13,10 @@ import type {
   BridgeWorker,
   EndpointStatus,
   MqttBridgeOptions,
+  NngType,
 } from './bridge.ts';
 import { BRIDGE_METRICS } from './counters.ts';
+import type { Spools } from './spool.ts';
 
 /** What workers are made of; the same for all bridges of a gateway. */
 export interface BridgeParts {
@@ -25,6 +27,8 @@ export interface BridgeParts {
   readonly turn: Turn;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** What earlier processes and workers have left for NNG bridges; absent where nothing is kept. */
+  readonly spools?: Spools;
   /** Bridges to remote brokers; absent where there can be none. */
   readonly mqtt?: MqttWorkers;
 }
@@ -44,22 +48,17 @@ export class Link {
   /** Peers that are up: what a publisher asks before it bothers. */
   peers = 0;
   private readonly parts: BridgeParts;
-  private readonly labels: { readonly bridge: string; readonly type: 'pub' | 'sub' };
+  private readonly labels: { readonly bridge: string; readonly type: NngType };
   private readonly warn: Log;
   private lastState = '';
   private failure: string | null = null;
   private stopped = false;
   private triedAll: (() => void) | null = null;
-  /** Called once, when the first peer is up. */
-  private firstPeer: (() => void) | null;
+  /** Called for each peer that is up. */
+  private readonly onPeer: () => void;
 
-  constructor(
-    options: BridgeOptions,
-    parts: BridgeParts,
-    outboxBytes: () => number,
-    firstPeer: (() => void) | null = null,
-  ) {
-    this.firstPeer = firstPeer;
+  constructor(options: BridgeOptions, parts: BridgeParts, outboxBytes: () => number, onPeer: () => void) {
+    this.onPeer = onPeer;
     this.parts = parts;
     this.labels = { bridge: options.name, type: options.type };
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
@@ -69,10 +68,10 @@ export class Link {
   }
 
   /** Opens the socket and its endpoints; resolves when every listener has had a try, or at once when it dials. Never rejects. */
-  async open(protocol: Protocol, options: BridgeOptions, prepare: (socket: SpSocket) => void): Promise<void> {
+  async open(options: BridgeOptions, prepare: (socket: SpSocket) => void): Promise<void> {
     try {
       const driver = this.parts.driver(options.driver);
-      this.opened(driver instanceof Promise ? await driver : driver, protocol, options, prepare);
+      this.opened(driver instanceof Promise ? await driver : driver, options, prepare);
     } catch (error) {
       this.failure = errorText(error);
       this.stateChanged();
@@ -92,6 +91,11 @@ export class Link {
     }
     this.connect(after);
     this.stateChanged();
+  }
+
+  /** Whether a message would find nobody. Where the driver does not tell of peers they are taken to be there. */
+  get away(): boolean {
+    return this.socket === null || (this.peers === 0 && this.socket.knowsPeers);
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -122,14 +126,9 @@ export class Link {
     return views.map(({ url, state, bound, lastError }) => ({ url, state, bound, lastError }));
   }
 
-  private opened(
-    driver: SpDriver,
-    protocol: Protocol,
-    options: BridgeOptions,
-    prepare: (socket: SpSocket) => void,
-  ): void {
+  private opened(driver: SpDriver, options: BridgeOptions, prepare: (socket: SpSocket) => void): void {
     if (this.stopped) return;
-    const socket = driver.open(protocol, spOptions(options));
+    const socket = driver.open(protocolOf(options), spOptions(options));
     socket.onEvent((event) => this.happened(event));
     prepare(socket);
     this.socket = socket;
@@ -161,9 +160,8 @@ export class Link {
     switch (event.kind) {
       case 'pipe-up':
         this.peers++;
-        this.firstPeer?.();
-        this.firstPeer = null;
         this.parts.log('info', 'NNG-PEER', { ...this.labels, peer: event.pipe.remote, url: event.pipe.url, up: true });
+        this.onPeer();
         break;
       case 'pipe-down': {
         this.peers--;
@@ -222,7 +220,7 @@ export class Link {
 
 function spOptions(options: BridgeOptions): SpOptions {
   const { recvMaxSize, reconnectMaxMs, ipcMode, ipcGroup, tlsServer, tlsClient } = options;
-  const sending = options.type === 'pub' ? options : { sendBuffer: 0, overflow: 'drop_newest' as const };
+  const sending = 'forwards' in options ? options : { sendBuffer: 0, overflow: 'drop_newest' as const };
   const { sendBuffer, overflow } = sending;
   return {
     sendBuffer,
@@ -237,8 +235,15 @@ function spOptions(options: BridgeOptions): SpOptions {
   };
 }
 
+/** The SP protocol of a bridge's socket. */
+export function protocolOf(options: BridgeOptions): Protocol {
+  return options.type === 'pair' ? options.protocol : PROTOCOL[options.type];
+}
+
+const PROTOCOL = { pub: 'pub0', sub: 'sub0', push: 'push0', pull: 'pull0' } as const;
+
 /** Whether a running socket can take the new options as it is; else the bridge needs a new one. */
 export function sameSocket(a: BridgeOptions, b: BridgeOptions): boolean {
-  if (a.driver !== b.driver || a.clientId !== b.clientId) return false;
+  if (a.driver !== b.driver || a.clientId !== b.clientId || protocolOf(a) !== protocolOf(b)) return false;
   return JSON.stringify(spOptions(a)) === JSON.stringify(spOptions(b));
 }

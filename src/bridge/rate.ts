@@ -1,5 +1,5 @@
 // A rate limit for one rule: so many messages a second on average, a second's worth at once.
-// Called by nngpub.ts and nngsub.ts for rules that have one. Monotonic time comes from outside.
+// Called by nngout.ts and nngin.ts for rules that have one. Monotonic time comes from outside.
 
 export class RateLimit {
   private readonly perSecond: number;

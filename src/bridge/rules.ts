@@ -1,5 +1,5 @@
 // What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG), which topic and payload a frame becomes (NNG to MQTT).
-// Called by nngpub.ts and nngsub.ts for every message, and by REST for "what would this rule do". Knows no sockets and no broker.
+// Called by nngout.ts and nngin.ts for every message, and by REST for "what would this rule do". Knows no sockets and no broker.
 // Sources: docs/nng-bridges.md; the truth tables in test/vectors/sp-forward.json and sp-extract.json hold every line of it.
 //
 //   frame = topic part + delimiter + payload

@@ -5,8 +5,7 @@ import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { BridgeOptions, BridgeStatus, BridgeType, BridgeWorker } from './bridge.ts';
 import type { BridgeParts } from './link.ts';
-import { NngPub } from './nngpub.ts';
-import { NngSub } from './nngsub.ts';
+import { NngBridge } from './nng.ts';
 
 /** How long a bridge that is removed or restarted may take to let queued messages leave. */
 const CHANGE_DEADLINE_MS = 1000;
@@ -100,6 +99,7 @@ export class Supervisor implements Service {
       // A bridge of that name may have been added meanwhile; its series are its own.
       if (this.entries.has(key)) return;
       if (type === 'mqtt') this.parts.mqtt?.forget(name);
+      else this.parts.spools?.forget({ type, name });
       this.parts.metrics.drop({ bridge: name, type });
     });
     return 'ok';
@@ -141,8 +141,7 @@ export class Supervisor implements Service {
   }
 
   private async make(options: BridgeOptions): Promise<BridgeWorker> {
-    if (options.type === 'pub') return new NngPub(options, this.parts);
-    if (options.type === 'sub') return new NngSub(options, this.parts);
+    if (options.type !== 'mqtt') return new NngBridge(options, this.parts);
     if (this.parts.mqtt === undefined) throw new GatewayError('BRIDGE-NAME', 'no bridges to remote brokers here');
     return this.parts.mqtt.make(options);
   }

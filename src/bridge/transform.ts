@@ -1,5 +1,5 @@
 // Payloads in another form: base64 text for peers that cannot take bytes, a JSON envelope for those that want topic and QoS as well.
-// Called by nngpub.ts (encode) and nngsub.ts (decode), only for rules that ask for it. Source: docs/nng-bridges.md.
+// Called by nngout.ts (encode) and nngin.ts (decode), only for rules that ask for it. Source: docs/nng-bridges.md.
 //
 //   json | {"topic":"a/b","qos":1,"retain":false,"payload":"text"} or, where the payload is no UTF-8 text, "encoding":"base64" as well
 import { isUtf8 } from 'node:buffer';

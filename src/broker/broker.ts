@@ -59,7 +59,17 @@ export interface LocalClient {
   ): PublishOutcome;
   /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
   lastHold(): Hold | null;
+  /** Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held for a moment. */
+  relieve(source: Source): void;
+  /** The source is gone. */
+  relieved(source: Source): void;
   close(): void;
+}
+
+/** Something that is read from and can be held. */
+export interface Source {
+  pause(): void;
+  resume(): void;
 }
 
 /** What is shown of a client in REST, console and `ctl`. */

@@ -8,7 +8,7 @@ import type { Properties } from '../mqtt/property.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { Route } from '../router/router.ts';
 import type { Core } from '../session/session.ts';
-import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome } from './broker.ts';
+import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome, Source } from './broker.ts';
 
 /** One subscription of a local client as the router sees it. Bridges need no read right: their rules are the operator's word. */
 class LocalTarget implements Receiver {
@@ -141,6 +141,15 @@ export class NativeLocalClient implements LocalClient {
 
   lastHold(): Hold | null {
     return this.publication.held;
+  }
+
+  relieve(source: Source): void {
+    const { budget } = this.core;
+    if (budget.exceeded) budget.hold(source);
+  }
+
+  relieved(source: Source): void {
+    this.core.budget.release(source);
   }
 
   close(): void {

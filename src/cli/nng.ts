@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Turn } from '../base/turn.ts';
 import { BlockPool } from '../base/writer.ts';
-import { escapeBytes } from '../bridge/nngsub.ts';
+import { escapeBytes } from '../bridge/nngin.ts';
 import { parseDuration } from '../config/values.ts';
 import { nativeDriver } from '../sp/native.ts';
 import { PROTOCOLS, type Protocol, type SpOptions, type SpSocket } from '../sp/sp.ts';

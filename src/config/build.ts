@@ -16,6 +16,7 @@ import { buildListeners, type OpenListener } from './buildlisteners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './buildproxy.ts';
 import type { Config, ListenerConfig, ProxyConfig } from './config.ts';
 import { warnLoops } from './loops.ts';
+import { nngBridges } from './nngbridges.ts';
 import type { Position } from './problem.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { Sink } from './sink.ts';
@@ -109,7 +110,7 @@ function warnBridgeAddresses(config: Config, claims: readonly Claim[], sink: Sin
   const taken = new Map(
     claims.filter((c) => c.port !== 0 && isLoopback(c.host)).map((c) => [`tcp://here:${c.port}`, c.key]),
   );
-  for (const bridge of [...config.bridges.nng.pub, ...config.bridges.nng.sub]) {
+  for (const bridge of nngBridges(config.bridges.nng)) {
     if (!bridge.enable || bridge.mode !== 'listen') continue;
     const name = `bridges.nng.${bridge.type}.${bridge.name}`;
     for (const url of bridge.urls) {

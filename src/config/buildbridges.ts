@@ -8,6 +8,7 @@ import type {
   MqttBridgeWill,
   NngCompat,
   NngConfig,
+  NngPairConfig,
   NngPubConfig,
   NngSubConfig,
   SubscriptionRule,
@@ -15,13 +16,17 @@ import type {
 } from './config.ts';
 import type { Checked, ValueOf } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
-import type { MQTT_BRIDGE, NNG_PUB, NNG_SUB } from './schemabridges.ts';
+import type { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schemabridges.ts';
 import type { TLS_CLIENT } from './schemalisteners.ts';
 import type { Sink } from './sink.ts';
 import { nngScheme, parseAddress } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;
 type SubKeys = ValueOf<typeof NNG_SUB>;
+type PushKeys = ValueOf<typeof NNG_PUSH>;
+type PullKeys = ValueOf<typeof NNG_PULL>;
+type PairKeys = ValueOf<typeof NNG_PAIR>;
+type NngKeys = PubKeys | SubKeys | PushKeys | PullKeys | PairKeys;
 type MqttKeys = ValueOf<typeof MQTT_BRIDGE>;
 
 export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
@@ -36,11 +41,14 @@ export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
 }
 
 export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
-  const { compat, pub, sub } = root.bridges.nng;
+  const { compat, pub, sub, push, pull, pair } = root.bridges.nng;
   return {
     compat,
     pub: [...pub].map(([name, block]) => buildPub(name, block, compat, sink)),
     sub: [...sub].map(([name, block]) => buildSub(name, block, compat, sink)),
+    push: [...push].map(([name, block]) => buildPush(name, block, compat, sink)),
+    pull: [...pull].map(([name, block]) => buildPull(name, block, compat, sink)),
+    pair: [...pair].map(([name, block]) => buildPair(name, block, compat, sink)),
   };
 }
 
@@ -48,8 +56,8 @@ export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
 const NANOMSG_SCHEMES = ['tcp', 'ipc', 'inproc', 'ws'];
 
 function buildCommon(
-  block: PubKeys | SubKeys,
-  key: 'pub_url' | 'sub_url',
+  block: NngKeys,
+  key: `${'pub' | 'sub' | 'push' | 'pull' | 'pair'}_url`,
   urls: readonly string[],
   compat: NngCompat,
   sink: Sink,
@@ -89,7 +97,7 @@ function buildCommon(
 }
 
 /** Either set of names is taken: ca or cacertfile, cert or certfile, key or keyfile. */
-function nngTlsClient({ tls }: PubKeys | SubKeys): TlsClientConfig {
+function nngTlsClient({ tls }: NngKeys): TlsClientConfig {
   if (tls === null) return { ca: null, cert: null, key: null, keyPassword: null, verify: true, serverName: null };
   const { ca, cert, key, ...others } = tlsClient(tls);
   return { ca: ca ?? tls.cacertfile, cert: cert ?? tls.certfile, key: key ?? tls.keyfile, ...others };
@@ -97,17 +105,69 @@ function nngTlsClient({ tls }: PubKeys | SubKeys): TlsClientConfig {
 
 export function buildPub(name: string, block: PubKeys, compat: NngCompat, sink: Sink): NngPubConfig {
   const common = buildCommon(block, 'pub_url', block.pub_url, compat, sink);
-  if (common.enable && block.forwards.length === 0)
-    sink.doubt(block, 'forwards', 'there are no rules, so nothing is sent');
-  const { send_buffer: sendBuffer, overflow } = block;
-  return {
-    type: 'pub',
-    name,
-    ...common,
-    sendBuffer,
-    overflow,
-    forwards: block.forwards.map((rule) => forwardRule(rule, sink)),
-  };
+  return { type: 'pub', name, ...common, ...sending(block, common.enable, sink) };
+}
+
+export function buildPush(name: string, block: PushKeys, compat: NngCompat, sink: Sink): NngPubConfig {
+  const common = buildCommon(block, 'push_url', block.push_url, compat, sink);
+  return { type: 'push', name, ...common, ...sending(block, common.enable, sink) };
+}
+
+export function buildSub(name: string, block: SubKeys, compat: NngCompat, sink: Sink): NngSubConfig {
+  const common = buildCommon(block, 'sub_url', block.sub_url, compat, sink);
+  return { type: 'sub', name, ...common, ...receiving(block, common.enable, compat, sink) };
+}
+
+export function buildPull(name: string, block: PullKeys, compat: NngCompat, sink: Sink): NngSubConfig {
+  const common = buildCommon(block, 'pull_url', block.pull_url, compat, sink);
+  return { type: 'pull', name, ...common, ...receiving(block, common.enable, compat, sink) };
+}
+
+export function buildPair(name: string, block: PairKeys, compat: NngCompat, sink: Sink): NngPairConfig {
+  const common = buildCommon(block, 'pair_url', block.pair_url, compat, sink);
+  const { protocol, driver } = block;
+  if (driver === 'nanomsg' && protocol === 'pair1') sink.refuse(block, 'protocol', 'driver = nanomsg has no pair1');
+  // Either direction may be left out, but not both.
+  const outward = sending(block, common.enable && block.subscription.length === 0, sink);
+  const inward = receiving(block, common.enable && block.forwards.length === 0, compat, sink);
+  return { type: 'pair', name, ...common, protocol, ...outward, ...inward };
+}
+
+function sending(
+  block: PubKeys | PushKeys | PairKeys,
+  needed: boolean,
+  sink: Sink,
+): Pick<NngPubConfig, 'sendBuffer' | 'overflow' | 'spool' | 'forwards'> {
+  if (needed && block.forwards.length === 0) sink.doubt(block, 'forwards', 'there are no rules, so nothing is sent');
+  const { send_buffer: sendBuffer, overflow, spool, driver } = block;
+  if (spool > 0 && driver === 'nanomsg')
+    sink.refuse(
+      block,
+      'spool',
+      'driver = nanomsg does not tell whether a peer is there, so nothing can be kept for one',
+    );
+  if (spool > 0 && !block.forwards.some((rule) => rule.enable && rule.qos > 0))
+    sink.doubt(block, 'spool', 'no rule has qos 1 or 2, so nothing is kept');
+  return { sendBuffer, overflow, spool, forwards: block.forwards.map((rule) => forwardRule(rule, sink)) };
+}
+
+function receiving(
+  block: SubKeys | PullKeys | PairKeys,
+  needed: boolean,
+  compat: NngCompat,
+  sink: Sink,
+): Pick<NngSubConfig, 'subscription'> {
+  if (needed && block.subscription.length === 0)
+    sink.doubt(block, 'subscription', 'there are no rules, so nothing is published');
+  const seen = new Set<string>();
+  for (const rule of block.subscription) {
+    const { prefix, delimiter } = ruleStart(rule.remote_topic, rule.nng_delimiter);
+    const start = `${prefix}\0${delimiter}`;
+    if (seen.has(start))
+      sink.doubt(rule, 'remote_topic', 'an earlier rule takes the same frames, so this one never publishes');
+    if (rule.enable) seen.add(start);
+  }
+  return { subscription: block.subscription.map((rule) => subscriptionRule(rule, compat, sink)) };
 }
 
 function forwardRule(rule: PubKeys['forwards'][number], sink: Sink): ForwardRule {
@@ -122,26 +182,6 @@ function forwardRule(rule: PubKeys['forwards'][number], sink: Sink): ForwardRule
     payload: rule.payload,
     rateLimit: rule.rate_limit,
     source: sink.at(rule),
-  };
-}
-
-export function buildSub(name: string, block: SubKeys, compat: NngCompat, sink: Sink): NngSubConfig {
-  const common = buildCommon(block, 'sub_url', block.sub_url, compat, sink);
-  if (common.enable && block.subscription.length === 0)
-    sink.doubt(block, 'subscription', 'there are no rules, so nothing is published');
-  const seen = new Set<string>();
-  for (const rule of block.subscription) {
-    const { prefix, delimiter } = ruleStart(rule.remote_topic, rule.nng_delimiter);
-    const start = `${prefix}\0${delimiter}`;
-    if (seen.has(start))
-      sink.doubt(rule, 'remote_topic', 'an earlier rule takes the same frames, so this one never publishes');
-    if (rule.enable) seen.add(start);
-  }
-  return {
-    type: 'sub',
-    name,
-    ...common,
-    subscription: block.subscription.map((rule) => subscriptionRule(rule, compat, sink)),
   };
 }
 
@@ -215,6 +255,12 @@ export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): Mqtt
   }
   const isQuic = server.scheme === 'mqtt-quic';
   if (isQuic) sink.doubt(block, 'server', 'QUIC is not supported, so this bridge does not run');
+  for (const other of block.hybrid_servers) {
+    const parsed = parseServer(other);
+    if (typeof parsed === 'string') sink.refuse(block, 'hybrid_servers', `${other}: ${parsed}`);
+    else if (parsed.scheme === 'mqtt-quic') sink.doubt(block, 'hybrid_servers', `${other}: QUIC is not supported`);
+  }
+  if (!block.tcp.nodelay || !block.tcp.keepalive) sink.doubt(block, 'tcp', 'nodelay and keepalive are always on');
   const { conn_properties: conn } = block;
   return {
     name,

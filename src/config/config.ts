@@ -272,23 +272,42 @@ interface NngBridgeCommon {
   readonly source: Position;
 }
 
-export interface NngPubConfig extends NngBridgeCommon {
-  readonly type: 'pub';
+interface NngSending {
   /** Bytes a peer. */
   readonly sendBuffer: number;
   readonly overflow: 'drop_oldest' | 'drop_newest' | 'block';
+  /** Bytes kept while no peer is there, 0 = none. */
+  readonly spool: number;
   readonly forwards: readonly ForwardRule[];
 }
 
-export interface NngSubConfig extends NngBridgeCommon {
-  readonly type: 'sub';
+interface NngReceiving {
   readonly subscription: readonly SubscriptionRule[];
 }
+
+export interface NngPubConfig extends NngBridgeCommon, NngSending {
+  readonly type: 'pub' | 'push';
+}
+
+export interface NngSubConfig extends NngBridgeCommon, NngReceiving {
+  readonly type: 'sub' | 'pull';
+}
+
+export interface NngPairConfig extends NngBridgeCommon, NngSending, NngReceiving {
+  readonly type: 'pair';
+  readonly protocol: 'pair0' | 'pair1';
+}
+
+export type NngBridgeConfig = NngPubConfig | NngSubConfig | NngPairConfig;
+export type NngBridgeType = NngBridgeConfig['type'];
 
 export interface NngConfig {
   readonly compat: NngCompat;
   readonly pub: readonly NngPubConfig[];
   readonly sub: readonly NngSubConfig[];
+  readonly push: readonly NngPubConfig[];
+  readonly pull: readonly NngSubConfig[];
+  readonly pair: readonly NngPairConfig[];
 }
 
 /** A rule of bridges.mqtt.<name>.forwards. */

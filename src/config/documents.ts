@@ -1,10 +1,12 @@
 // Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a file.
 // Called by the wiring of console/. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
 // secret that reads "***" keeps the value it has now.
-import { buildMqttBridge, buildPub, buildSub } from './buildbridges.ts';
+import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './buildbridges.ts';
 import type {
   ForwardRule,
   MqttBridgeConfig,
+  NngBridgeConfig,
+  NngBridgeType,
   NngCompat,
   NngPubConfig,
   NngSubConfig,
@@ -14,7 +16,7 @@ import type {
 } from './config.ts';
 import type { Key } from './key.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './node.ts';
-import { MQTT_BRIDGE, NNG_PUB, NNG_SUB } from './schemabridges.ts';
+import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schemabridges.ts';
 import { Sink } from './sink.ts';
 
 /** What is wrong with a document: a JSON pointer into it (RFC 6901) and a sentence that names the key. */
@@ -41,6 +43,28 @@ export function readNngPub(name: string, document: Tree, compat: NngCompat, curr
 
 export function readNngSub(name: string, document: Tree, compat: NngCompat, current: Tree | null): Read<NngSubConfig> {
   return read(NNG_SUB, document, current, (block, sink) => buildSub(name, block, compat, sink));
+}
+
+/** A bridge of any type. */
+export function readNng(
+  type: NngBridgeType,
+  name: string,
+  document: Tree,
+  compat: NngCompat,
+  current: Tree | null,
+): Read<NngBridgeConfig> {
+  switch (type) {
+    case 'pub':
+      return readNngPub(name, document, compat, current);
+    case 'sub':
+      return readNngSub(name, document, compat, current);
+    case 'push':
+      return read(NNG_PUSH, document, current, (block, sink) => buildPush(name, block, compat, sink));
+    case 'pull':
+      return read(NNG_PULL, document, current, (block, sink) => buildPull(name, block, compat, sink));
+    case 'pair':
+      return read(NNG_PAIR, document, current, (block, sink) => buildPair(name, block, compat, sink));
+  }
 }
 
 export function readMqttBridge(name: string, document: Tree, current: Tree | null): Read<MqttBridgeConfig> {

@@ -1,7 +1,8 @@
 // Finds NNG bridges whose frames could come back: what a sub bridge publishes, a pub bridge forwards to where the sub bridge listens.
 // Called by build.ts. Warns only: such loops are sometimes meant, and a message never goes back through the bridge of its own name.
 import { meetingPoint, ruleStart } from './buildbridges.ts';
-import type { ForwardRule, NngConfig, NngPubConfig, NngSubConfig, SubscriptionRule } from './config.ts';
+import type { ForwardRule, NngConfig, NngPairConfig, NngPubConfig, NngSubConfig, SubscriptionRule } from './config.ts';
+import { nngBridges } from './nngbridges.ts';
 import type { Sink } from './sink.ts';
 import { filtersMeet } from './values.ts';
 
@@ -9,22 +10,24 @@ import { filtersMeet } from './values.ts';
 const MAX_PAIRS = 200_000;
 
 export function warnLoops(nng: NngConfig, sink: Sink): void {
-  for (const sub of nng.sub) {
-    for (const pub of nng.pub) {
+  const all = nngBridges(nng);
+  for (const sub of all) {
+    for (const pub of all) {
+      if (!('subscription' in sub) || !('forwards' in pub)) continue;
       if (!sub.enable || !pub.enable || !meet(pub, sub)) continue;
       if (sub.subscription.length * pub.forwards.length > MAX_PAIRS) continue;
       for (const rule of sub.subscription) {
         const forward = pub.forwards.find((candidate) => comesBack(rule, candidate));
         if (!rule.enable || forward === undefined) continue;
-        const message = `what this rule publishes is forwarded by bridges.nng.pub.${pub.name} (line ${forward.source.line}) and could come back`;
-        sink.warn(rule.source, `bridges.nng.sub.${sub.name}`, message);
+        const message = `what this rule publishes is forwarded by bridges.nng.${pub.type}.${pub.name} (line ${forward.source.line}) and could come back`;
+        sink.warn(rule.source, `bridges.nng.${sub.type}.${sub.name}`, message);
       }
     }
   }
 }
 
 /** Same name, or one listens where the other dials. */
-function meet(pub: NngPubConfig, sub: NngSubConfig): boolean {
+function meet(pub: NngPubConfig | NngPairConfig, sub: NngSubConfig | NngPairConfig): boolean {
   if (pub.name === sub.name) return true;
   if (pub.mode === sub.mode) return false;
   const points = new Set(pub.urls.map(meetingPoint));

@@ -12,6 +12,9 @@ export interface Change {
     | 'persistence'
     | 'bridges.nng.pub'
     | 'bridges.nng.sub'
+    | 'bridges.nng.push'
+    | 'bridges.nng.pull'
+    | 'bridges.nng.pair'
     | 'bridges.mqtt'
     | 'proxy'
     | 'upstreams'
@@ -55,6 +58,9 @@ export function diffConfig(before: Config, after: Config): Change[] {
     ...changes,
     ...named('bridges.nng.pub', before.bridges.nng.pub, after.bridges.nng.pub),
     ...named('bridges.nng.sub', before.bridges.nng.sub, after.bridges.nng.sub),
+    ...named('bridges.nng.push', before.bridges.nng.push, after.bridges.nng.push),
+    ...named('bridges.nng.pull', before.bridges.nng.pull, after.bridges.nng.pull),
+    ...named('bridges.nng.pair', before.bridges.nng.pair, after.bridges.nng.pair),
     ...named('bridges.mqtt', before.bridges.mqtt, after.bridges.mqtt),
     ...named('proxy', before.proxy, after.proxy),
     ...named('upstreams', before.upstreams, after.upstreams),

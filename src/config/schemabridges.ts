@@ -129,28 +129,51 @@ function urls(direction: string) {
   });
 }
 
-export const NNG_PUB = block(
-  {
-    ...NNG_COMMON,
-    pub_url: urls('publisher'),
+function sending(overflow: 'drop_oldest' | 'block') {
+  return {
     send_buffer: size({ default: '4MB', min: 1, text: 'Bytes that may wait for one peer.' }),
     overflow: word(['drop_oldest', 'drop_newest', 'block'], {
-      default: 'drop_oldest',
+      default: overflow,
       text: 'When a peer has no room: drop for that peer, or slow down publishers of QoS 1 and 2.',
     }),
+    spool: size({
+      default: '0',
+      text: 'Bytes of frames kept while no peer is there (rules with qos 1 or 2), across restarts with persistence. 0 = none.',
+    }),
     forwards: list(FORWARD, { text: 'MQTT to NNG, in order; every rule that matches sends.' }),
-  },
+  };
+}
+const RECEIVING = {
+  subscription: list(SUBSCRIPTION, {
+    text: 'NNG to MQTT; the rule with the longest remote_topic that fits publishes.',
+  }),
+};
+
+export const NNG_PUB = block(
+  { ...NNG_COMMON, pub_url: urls('publisher'), ...sending('drop_oldest') },
   { unknown: 'error', text: 'MQTT to NNG: an SP publisher (pub0).' },
 );
 export const NNG_SUB = block(
+  { ...NNG_COMMON, sub_url: urls('subscriber'), ...RECEIVING },
+  { unknown: 'error', text: 'NNG to MQTT: an SP subscriber (sub0).' },
+);
+export const NNG_PUSH = block(
+  { ...NNG_COMMON, push_url: urls('push'), ...sending('block') },
+  { unknown: 'error', text: 'MQTT to NNG: an SP pipeline (push0), each frame to one peer that is ready.' },
+);
+export const NNG_PULL = block(
+  { ...NNG_COMMON, pull_url: urls('pull'), ...RECEIVING },
+  { unknown: 'error', text: 'NNG to MQTT: the end of an SP pipeline (pull0).' },
+);
+export const NNG_PAIR = block(
   {
     ...NNG_COMMON,
-    sub_url: urls('subscriber'),
-    subscription: list(SUBSCRIPTION, {
-      text: 'NNG to MQTT; the rule with the longest remote_topic that fits publishes.',
-    }),
+    pair_url: urls('pair'),
+    protocol: word(['pair0', 'pair1'], { default: 'pair0', text: 'SP protocol; the peer has to have the same.' }),
+    ...sending('block'),
+    ...RECEIVING,
   },
-  { unknown: 'error', text: 'NNG to MQTT: an SP subscriber (sub0).' },
+  { unknown: 'error', text: 'Both ways with one peer (pair0, pair1).' },
 );
 
 const LEVEL = (what: string) => int({ default: null, max: 2, text: `QoS; absent = ${what}.`, example: 1 });
@@ -281,9 +304,13 @@ export const MQTT_BRIDGE = block(
     ),
     tcp: block(
       {
-        nodelay: flag({ default: true, text: 'TCP_NODELAY.' }),
-        keepalive: flag({ default: true, text: 'TCP keep-alive.' }),
-        bind_interface: text({ default: null, text: 'Local address to connect from.', example: '192.0.2.1' }),
+        nodelay: flag({ default: true, text: 'TCP_NODELAY; always on.' }),
+        keepalive: flag({ default: true, text: 'TCP keep-alive; always on.' }),
+        bind_interface: text({
+          default: null,
+          text: 'Local address, or name of the interface, to connect from.',
+          example: '192.0.2.1',
+        }),
         ...Object.fromEntries(
           ['quickack', 'keepidle', 'keepintvl', 'keepcnt', 'sendtimeo', 'recvtimeo'].map((key) => [
             key,
@@ -307,9 +334,13 @@ export const MQTT_BRIDGE = block(
     resend_interval: duration({
       default: '5s',
       unit: 'ms',
-      text: 'Pause before a message without acknowledgement is sent again.',
+      text: 'Without an acknowledgement for so long the remote broker is asked whether it is there.',
     }),
-    cancel_timeout: duration({ default: '10s', unit: 'ms', text: 'Time for an acknowledgement.' }),
+    cancel_timeout: duration({
+      default: '10s',
+      unit: 'ms',
+      text: 'Time for CONNACK, and for the answer when the remote broker is asked.',
+    }),
     hybrid_bridging: flag({ default: false, text: 'Try hybrid_servers too.' }),
     hybrid_servers: list(text({ text: 'A server.' }), {
       text: 'Servers to try after server.',
@@ -332,6 +363,9 @@ export const BRIDGES = block(
         }),
         pub: named(NNG_PUB, { example: 'name', text: 'MQTT to NNG.' }),
         sub: named(NNG_SUB, { example: 'name', text: 'NNG to MQTT.' }),
+        push: named(NNG_PUSH, { example: 'name', text: 'MQTT to NNG, each frame to one peer.' }),
+        pull: named(NNG_PULL, { example: 'name', text: 'NNG to MQTT, from a pipeline.' }),
+        pair: named(NNG_PAIR, { example: 'name', text: 'Both ways with one peer.' }),
       },
       { unknown: 'error', text: 'Bridges between MQTT and NNG (Scalability Protocols).' },
     ),

@@ -68,10 +68,12 @@ export type ChangeResult =
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
 export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
+/** Names of the blocks of bridges.nng. */
+export type NngDirection = 'pub' | 'sub' | 'push' | 'pull' | 'pair';
 export interface BridgeRef {
   readonly kind: 'nng' | 'mqtt';
   /** Which block of bridges.nng it stands in; null for MQTT bridges. */
-  readonly direction: 'pub' | 'sub' | null;
+  readonly direction: NngDirection | null;
   readonly name: string;
 }
 export interface BridgeView extends BridgeRef {

@@ -1,8 +1,8 @@
 // REST: NNG bridges at run time: list, create, read, change, enable, disable, remove, and trying a rule. Called by routes.ts.
-// Documents have the keys of bridges.nng.pub.<name> or bridges.nng.sub.<name>, plus `type` and `name`; the schema decides, not this file.
+// Documents have the keys of bridges.nng.<type>.<name>, plus `type` and `name`; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import { shownBlock, wantedBlock } from './bridgedocument.ts';
-import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, Trial } from './console.ts';
+import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, NngDirection, Trial } from './console.ts';
 import { type Call, get, param, type QueryParameter, type Route, write } from './route.ts';
 import { fromBase64, payloadFields } from './text.ts';
 
@@ -10,12 +10,17 @@ import { fromBase64, payloadFields } from './text.ts';
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 
 const TYPE_QUERY: readonly QueryParameter[] = [
-  { name: 'type', text: 'pub or sub, where both have a bridge of this name', type: 'string' },
+  { name: 'type', text: 'pub, sub, push, pull or pair, where several have a bridge of this name', type: 'string' },
 ];
 
-type Direction = 'pub' | 'sub';
+const DIRECTIONS: readonly NngDirection[] = ['pub', 'sub', 'push', 'pull', 'pair'];
+const TYPES = 'type has to be pub, sub, push, pull or pair';
 
-function reference(direction: Direction, name: string): BridgeRef {
+function directionOf(type: Json | undefined): NngDirection | undefined {
+  return DIRECTIONS.find((direction) => direction === type);
+}
+
+function reference(direction: NngDirection, name: string): BridgeRef {
   return { kind: 'nng', direction, name };
 }
 
@@ -38,22 +43,24 @@ function list({ bridges }: ConsoleOptions): Answer {
   return data(rows);
 }
 
-/** The bridge a path names; `type` tells where pub and sub share a name. */
+/** The bridge a path names; `type` tells where several share a name. */
 function find({ bridges }: ConsoleOptions, call: Call): BridgeView | Answer {
   const name = param(call, 'name');
   const type = call.query.get('type');
-  if (type !== undefined && type !== 'pub' && type !== 'sub') return fail('query', 'type has to be pub or sub');
-  const directions: readonly Direction[] = type === undefined ? ['pub', 'sub'] : [type];
+  const wanted = directionOf(type);
+  if (type !== undefined && wanted === undefined) return fail('query', TYPES);
+  const directions = wanted === undefined ? DIRECTIONS : [wanted];
   const found = directions.map((direction) => bridges.get(reference(direction, name))).filter((v) => v !== undefined);
-  if (found.length > 1) return fail('ambiguous', 'add ?type=pub or ?type=sub');
+  if (found.length > 1) return fail('ambiguous', `add ?type=${found.map((view) => view.direction).join(' or ?type=')}`);
   return found[0] ?? fail('bridge');
 }
 
 async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
   const document = call.body;
   if (!isObject(document)) return fail('value', 'the body has to be an object');
-  const { type, name } = document;
-  if (type !== 'pub' && type !== 'sub') return fail('value', 'type has to be pub or sub', '/type');
+  const { name } = document;
+  const type = directionOf(document.type);
+  if (type === undefined) return fail('value', TYPES, '/type');
   if (name === undefined) return fail('missing', 'name', '/name');
   if (typeof name !== 'string' || !NAME.test(name)) {
     return fail('value', 'name has to be letters, digits, _ . or -, at most 64', '/name');
@@ -98,11 +105,13 @@ function inputBytes(document: JsonObject, name: string): Uint8Array | Answer {
 
 function readTrial(document: Json): Trial | Answer {
   if (!isObject(document)) return fail('value', 'the body has to be an object');
-  const { type, rule, topic, retain = false } = document;
-  if (type !== 'pub' && type !== 'sub') return fail('value', 'type has to be pub or sub', '/type');
+  const { rule, topic, retain = false } = document;
+  const type = directionOf(document.type);
+  if (type === undefined) return fail('value', TYPES, '/type');
   if (!isObject(rule)) return fail('missing', 'rule, an object', '/rule');
   const none = new Uint8Array(0);
-  if (type === 'sub') {
+  // A pair has rules of both kinds: the input tells which is meant.
+  if (type === 'sub' || type === 'pull' || (type === 'pair' && topic === undefined)) {
     const frame = inputBytes(document, 'frame');
     if ('status' in frame) return frame;
     return { direction: 'sub', rule, frame, topic: '', payload: none, retain: false };

@@ -16,6 +16,7 @@ import type {
   OnMessage,
   PipeView,
   Protocol,
+  Receipt,
   SpDriver,
   SpEvent,
   SpOptions,
@@ -236,6 +237,16 @@ class NanomsgSocket implements SpSocket {
     }
     this.stats.dropped++;
     return true;
+  }
+
+  /** The library does not tell; send() does, where it is asked not to drop. */
+  ready(): boolean {
+    return true;
+  }
+
+  /** Nor does it tell what became of a message. */
+  receipt(): Receipt {
+    return { state: () => 'taken' };
   }
 
   pause(): void {

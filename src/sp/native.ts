@@ -13,6 +13,7 @@ import type {
   OnMessage,
   PipeView,
   Protocol,
+  Receipt,
   SpDriver,
   SpEvent,
   SpOptions,
@@ -69,6 +70,8 @@ class NativeSocket implements SpSocket, PipeOwner {
   private paused = false;
   private prefixes: Uint8Array[] = [];
   private everything = false;
+  /** Whom the last message of a socket that sends to one went to. */
+  private lastPipe: Pipe | null = null;
   private handler: OnMessage = noMessage;
   private tell: (event: SpEvent) => void = noEvent;
   private room: () => void = noEvent;
@@ -137,6 +140,23 @@ class NativeSocket implements SpSocket, PipeOwner {
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
     if (this.protocol === 'pub0') return this.broadcast(head, body, start, end);
     return this.sendToOne(head, body, start, end);
+  }
+
+  ready(bytes: number): boolean {
+    for (let i = 0; i < this.ups.length; i++) if (this.ups[i].takes(bytes)) return true;
+    this.waiting = true;
+    return false;
+  }
+
+  receipt(): Receipt {
+    const pipes = this.protocol === 'pub0' ? this.ups.slice() : this.lastPipe === null ? [] : [this.lastPipe];
+    const positions = pipes.map((pipe) => pipe.position);
+    return {
+      state: () => {
+        const states = pipes.map((pipe, i) => pipe.settled(positions[i]));
+        return states.includes('taken') ? 'taken' : states.includes('waiting') ? 'waiting' : 'lost';
+      },
+    };
   }
 
   pause(): void {
@@ -275,34 +295,42 @@ class NativeSocket implements SpSocket, PipeOwner {
     return true;
   }
 
-  /** push0: the next peer with room; pair: the one there is. */
+  /**
+   * push0: the next peer that is ready, so that a slow one holds no work that another could do; pair: the one there is.
+   * Without `block` a message may also wait in a peer's queue, or push an older one out of it.
+   */
   private sendToOne(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
     if (!this.row.sends) return true;
-    const pipes = this.ups;
+    const { overflow } = this.options;
     const bytes = head.length + end - start;
-    for (let i = 0; i < pipes.length; i++) {
-      if (this.next >= pipes.length) this.next = 0;
-      const pipe = pipes[this.next++];
-      if (!pipe.fits(bytes)) continue;
+    let pipe = this.pick(bytes, 'ready');
+    if (pipe === null && overflow !== 'block') pipe = this.pick(bytes, 'queue');
+    if (pipe === null && overflow === 'drop_oldest') pipe = this.pick(bytes, 'any');
+    if (pipe !== null) {
+      this.lastPipe = pipe;
       pipe.send(head, body, start, end);
       this.stats.messagesSent++;
       this.stats.bytesSent += bytes;
       return true;
     }
-    if (this.options.overflow === 'block') {
+    if (overflow === 'block') {
       this.waiting = true;
       return false;
     }
-    if (this.options.overflow === 'drop_newest' || pipes.length === 0) {
-      this.stats.dropped++;
-      return true;
-    }
-    // drop_oldest: the next one in turn makes room.
-    if (this.next >= pipes.length) this.next = 0;
-    pipes[this.next++].send(head, body, start, end);
-    this.stats.messagesSent++;
-    this.stats.bytesSent += bytes;
+    this.lastPipe = null;
+    this.stats.dropped++;
     return true;
+  }
+
+  /** The next pipe in turn that is ready, whose queue has room, or whichever it is. */
+  private pick(bytes: number, wanted: 'ready' | 'queue' | 'any'): Pipe | null {
+    const { ups } = this;
+    for (let i = 0; i < ups.length; i++) {
+      if (this.next >= ups.length) this.next = 0;
+      const pipe = ups[this.next++];
+      if (wanted === 'any' || (wanted === 'queue' ? pipe.fits(bytes) : pipe.takes(bytes))) return pipe;
+    }
+    return null;
   }
 
   private untilEmpty(deadlineMs: number): Promise<void> {

@@ -4,7 +4,7 @@
 // the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Flushable, Turn } from '../base/turn.ts';
-import { type BlockPool, copyBytes, Writer } from '../base/writer.ts';
+import { type BlockPool, type ByteSink, copyBytes, Writer } from '../base/writer.ts';
 import {
   encodeGreeting,
   type FrameFault,
@@ -79,6 +79,9 @@ export class Pipe implements PipeView, Flushable {
   private greetingTimer: Timer | null = null;
   /** Message framing: bytes handed to the transport and not confirmed. */
   private pendingBytes = 0;
+  /** Bytes of all messages that were ever sent here, and how many of them the transport has taken. */
+  private sentBytes = 0;
+  private takenBytes = 0;
   /** drop_newest: the queue was full and has not been empty since. Dropping goes on, so that a slow peer has one gap and not many. */
   private dropping = false;
   private closing = '';
@@ -94,7 +97,7 @@ export class Pipe implements PipeView, Flushable {
     this.overhead = (framing === 'ipc' ? IPC_HEADER_BYTES : TCP_HEADER_BYTES) + this.hopBytes;
     this.window = Math.min(WINDOW_BYTES, context.options.sendBuffer);
     this.writer =
-      framing === 'message' ? null : new Writer(context.turn, context.pool, connection, () => this.roomMade());
+      framing === 'message' ? null : new Writer(context.turn, context.pool, this.counting(), () => this.roomMade());
     this.queue = new FrameQueue(context.pool, framing === 'ipc' ? 1 : 0);
     this.greeting = new GreetingReader(peerNumber(context.protocol));
     const { recvMaxSize } = context.options;
@@ -135,6 +138,24 @@ export class Pipe implements PipeView, Flushable {
     connection.write(encodeGreeting(PROTOCOLS[context.protocol]), ignore);
   }
 
+  /** Where the last message ends in all that was sent here: what settled() asks about. */
+  get position(): number {
+    return this.sentBytes;
+  }
+
+  /** What became of everything up to `position`. */
+  settled(position: number): 'waiting' | 'taken' | 'lost' {
+    if (position <= this.takenBytes) return 'taken';
+    return this.state === 'closed' ? 'lost' : 'waiting';
+  }
+
+  /** Whether a body of `bytes` would go out now: nothing waits before it, and the transport has not much left to do. */
+  takes(bytes: number): boolean {
+    if (this.queue.frames > 0) return false;
+    const unsent = this.unconfirmed();
+    return unsent === 0 || unsent + bytes + this.overhead <= this.window;
+  }
+
   /** Whether a body of `bytes` would be queued or sent rather than dropped. */
   fits(bytes: number): boolean {
     return this.queue.frames === 0 || this.queue.bytes + bytes + this.overhead <= this.context.options.sendBuffer;
@@ -144,6 +165,7 @@ export class Pipe implements PipeView, Flushable {
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): void {
     const total = this.overhead + head.length + end - start;
     const writer = this.writer;
+    this.sentBytes += total;
     if (this.queue.frames === 0) {
       if (writer === null) {
         if (this.pendingBytes === 0 || this.pendingBytes + total <= this.window) {
@@ -208,6 +230,27 @@ export class Pipe implements PipeView, Flushable {
     }
   }
 
+  /** The connection as the writer's sink, counting what it has taken. */
+  private counting(): ByteSink {
+    const { connection } = this;
+    return {
+      write: (bytes, done) => {
+        const size = bytes.length;
+        connection.write(bytes, (error?: unknown) => {
+          this.took(size, error);
+          done();
+        });
+      },
+      cork: () => connection.cork(),
+      uncork: () => connection.uncork(),
+    };
+  }
+
+  /** @param error set when the bytes went down with the connection */
+  private took(bytes: number, error: unknown): void {
+    if ((error === undefined || error === null) && this.state !== 'closed') this.takenBytes += bytes;
+  }
+
   private unconfirmed(): number {
     return this.writer === null ? this.pendingBytes : this.writer.queuedBytes;
   }
@@ -232,11 +275,14 @@ export class Pipe implements PipeView, Flushable {
     else if (this.dropping || queue.bytes + total > sendBuffer) {
       if (overflow !== 'drop_oldest') {
         this.dropping = true;
+        this.takenBytes += total;
         this.countDrops(1);
         return;
       }
       let count = 0;
+      const before = queue.bytes;
       for (; queue.frames > 0 && queue.bytes + total > sendBuffer; count++) queue.dropHead();
+      this.takenBytes += before - queue.bytes;
       this.countDrops(count);
     }
     queue.reserve(total);
@@ -261,7 +307,8 @@ export class Pipe implements PipeView, Flushable {
     const bytes = message.length + TCP_HEADER_BYTES;
     this.pendingBytes += bytes;
     this.messagesSent++;
-    this.connection.write(message, () => {
+    this.connection.write(message, (error?: unknown) => {
+      this.took(bytes, error);
       this.pendingBytes -= bytes;
       this.roomMade();
     });

@@ -74,6 +74,11 @@ export interface SpStats {
   refused: number;
 }
 
+/** What became of one sent message: 'taken' when the transport of at least one peer has it, 'lost' when every peer it went to is gone. */
+export interface Receipt {
+  state(): 'waiting' | 'taken' | 'lost';
+}
+
 /**
  * A received message: bytes[start, end), valid until the handler returns. A chunk's messages come within one turn.
  */
@@ -95,11 +100,18 @@ export interface SpSocket {
   /** Ends one endpoint and its pipes. */
   close(url: string): Promise<void>;
   /**
-   * Sends head + body[start, end) as one message, to every pipe (pub0), to the next with room (push0) or to the one peer (pair).
+   * Sends head + body[start, end) as one message, to every pipe (pub0), to the next that is ready (push0) or to the one peer (pair).
    * Copies what it needs before it returns. Returns false when it did not fit somewhere and `overflow` is block: nothing was queued
    * anywhere then, and onRoom is called once there is room again.
    */
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean;
+  /**
+   * Whether a message of `bytes` would leave for at least one peer now, without waiting in a queue and without anything being dropped.
+   * When not, onRoom is called once that may have changed.
+   */
+  ready(bytes: number): boolean;
+  /** Of the last message that send() took. For the few that are kept until they have left; costs an object. */
+  receipt(): Receipt;
   onRoom(handler: () => void): void;
   /** Stops reading from every peer soon, for a receiver that is behind; peers then wait or drop by their own policy. */
   pause(): void;

@@ -126,6 +126,8 @@ export class BrokerStandIn implements Broker {
         if (retain && end === start) this.retainedList.delete(topic);
         return this.outcome;
       },
+      relieve: () => {},
+      relieved: () => {},
       lastHold: () => this.hold,
       close: () => {
         this.attached--;

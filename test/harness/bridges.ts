@@ -53,7 +53,17 @@ export function pubBridge(
   more: Partial<PubBridgeOptions> = {},
 ): PubBridgeOptions {
   const urls = [`inproc://${name}-pub`];
-  return { ...COMMON, type: 'pub', name, urls, sendBuffer: 4 << 20, overflow: 'drop_oldest', forwards, ...more };
+  return {
+    ...COMMON,
+    type: 'pub',
+    name,
+    urls,
+    sendBuffer: 4 << 20,
+    overflow: 'drop_oldest',
+    spool: 0,
+    forwards,
+    ...more,
+  };
 }
 
 export function subBridge(

@@ -69,6 +69,8 @@ export class StubBroker implements Pick<Broker, 'attach'> {
         return 'accepted';
       },
       lastHold: () => last,
+      relieve: () => {},
+      relieved: () => {},
       close: () => {
         for (const subscription of [...own]) unsubscribe(subscription);
       },

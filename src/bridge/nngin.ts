@@ -1,20 +1,23 @@
-// NNG to MQTT: one sub0 socket whose frames are taken apart by the bridge's rules and published as an internal client.
-// Made by the supervisor. A frame gives one publish or none; what is not published is counted with its reason.
-// While too many publishes wait for their acknowledgement (a store that commits), peers are not read from.
-import { randomBytes } from 'node:crypto';
+// The receiving half of an NNG bridge, NNG to MQTT: frames are taken apart by the rules of `subscription` and published.
+// Used by nng.ts for sub, pull and pair. A frame gives one publish or none; what is not published is counted with its reason.
+// Peers are not read from while too much waits for its acknowledgement (a store that commits) or the gateway is over its memory budget.
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { LocalClient } from '../broker/broker.ts';
 import type { PipeView, SpSocket } from '../sp/sp.ts';
-import type { BridgeOptions, BridgeStatus, BridgeWorker, SubBridgeOptions, SubscriptionOptions } from './bridge.ts';
+import type { ReceivingBridgeOptions, RuleView, SubscriptionOptions } from './bridge.ts';
 import { BRIDGE_METRICS, type DropReason, RuleCounters } from './counters.ts';
-import { type BridgeParts, Link, sameSocket } from './link.ts';
+import type { BridgeParts } from './link.ts';
 import { RateLimit } from './rate.ts';
 import { Extractor } from './rules.ts';
 import { decodePayload } from './transform.ts';
 
-/** Publishes that may wait for an acknowledgement before reading stops; it goes on at half of it. */
+/** Publishes, and bytes of them, that may wait for an acknowledgement before reading stops; it goes on at half of that. */
 const MOST_HELD = 4096;
+const MOST_HELD_BYTES = 16 << 20;
+/** The memory budget is looked at once for so many frames or bytes. */
+const LOOK_FRAMES = 64;
+const LOOK_BYTES = 65_536;
 const SHOWN_BYTES = 32;
 const WARN_EVERY_MS = 1000;
 const EVERYTHING = new Uint8Array(0);
@@ -24,109 +27,88 @@ interface SubRule {
   readonly rate: RateLimit | null;
 }
 
-export class NngSub implements BridgeWorker {
-  options: SubBridgeOptions;
-  readonly clientId: string;
-  readonly link: Link;
+export class NngIn {
+  options: ReceivingBridgeOptions;
+  readonly unmatched: Cell;
   private readonly parts: BridgeParts;
   private readonly warn: Log;
-  private readonly unmatched: Cell;
   private client: LocalClient | null = null;
+  private socket: SpSocket | null = null;
   private extractor: Extractor;
   private rules: SubRule[] = [];
   /** 0.25.5: what goes to the topic `nng`. */
   private readonly fallback: RuleCounters | null;
   private held = 0;
+  private heldBytes = 0;
   private paused = false;
-  private readonly released = (): void => {
-    this.held--;
-    if (this.paused && this.held <= MOST_HELD / 2) {
-      this.paused = false;
-      this.link.socket?.resume();
-    }
+  private framesUntilLook = LOOK_FRAMES;
+  private bytesUntilLook = LOOK_BYTES;
+  /** What the gateway's budget holds for a moment: the socket, unless it is held for another reason. */
+  private readonly source = {
+    pause: (): void => this.socket?.pause(),
+    resume: (): void => {
+      if (!this.paused) this.socket?.resume();
+    },
   };
 
-  constructor(options: SubBridgeOptions, parts: BridgeParts) {
+  constructor(options: ReceivingBridgeOptions, parts: BridgeParts) {
+    const { name: bridge, type, compat } = options;
     this.options = options;
     this.parts = parts;
-    this.clientId = options.clientId ?? `nng-${options.name}-${randomBytes(4).toString('hex')}`;
-    this.link = new Link(options, parts, () => 0);
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
-    this.unmatched = parts.metrics.cell(BRIDGE_METRICS.unmatched, { bridge: options.name, type: 'sub' });
-    this.fallback =
-      options.compat === '0.25.5' ? new RuleCounters(parts.metrics, options.name, 'sub', 'fallback') : null;
-    this.extractor = new Extractor([], options.compat);
+    this.unmatched = parts.metrics.cell(BRIDGE_METRICS.unmatched, { bridge, type });
+    this.fallback = compat === '0.25.5' ? new RuleCounters(parts.metrics, bridge, type, 'fallback') : null;
+    this.extractor = new Extractor([], compat);
   }
 
-  start(): Promise<void> {
-    this.client = this.parts.broker.attach({
-      clientId: this.clientId,
-      username: 'nngproxy_bridge',
-      kind: 'bridge',
-      bridge: `nng:${this.options.name}`,
-      trusted: false,
-    });
+  start(client: LocalClient): void {
+    this.client = client;
     this.takeRules();
-    return this.link.open('sub0', this.options, (socket: SpSocket) => {
-      // Everything, so that frames which no rule takes are seen and counted.
-      socket.subscribe(EVERYTHING);
-      socket.onMessage((bytes, start, end, pipe) => this.received(bytes, start, end, pipe));
-    });
   }
 
-  change(options: BridgeOptions): boolean {
-    if (options.type !== 'sub' || !sameSocket(this.options, options) || this.options.compat !== options.compat)
-      return false;
-    const before = this.options;
+  /** The socket is open. */
+  attach(socket: SpSocket): void {
+    this.socket = socket;
+    // Everything, so that frames which no rule takes are seen and counted.
+    if (socket.protocol === 'sub0') socket.subscribe(EVERYTHING);
+    socket.onMessage((bytes, start, end, pipe) => this.received(bytes, start, end, pipe));
+  }
+
+  change(options: ReceivingBridgeOptions): void {
     this.options = options;
-    this.link.change(before, options);
     this.takeRules();
-    return true;
   }
 
-  async stop(deadlineMs: number): Promise<void> {
-    await this.link.stop(deadlineMs);
-    this.client?.close();
+  /** The socket has been stopped. */
+  stop(): void {
+    this.client?.relieved(this.source);
     this.client = null;
+    this.socket = null;
   }
 
-  status(): BridgeStatus {
-    const { options, link } = this;
-    return {
-      type: 'sub',
-      name: options.name,
-      enabled: options.enable,
-      state: link.state(),
-      lastError: link.lastError(),
-      options,
-      clientId: this.clientId,
-      endpoints: link.endpoints(),
-      peers: link.socket?.pipes() ?? [],
-      rules: this.rules.map((rule, index) => rule.counters.view(index)),
-      refused: link.socket?.stats.refused ?? 0,
-      unmatched: this.unmatched.value,
-      dropped: 0,
-    };
+  views(): RuleView[] {
+    return this.rules.map((rule, index) => rule.counters.view(index));
+  }
+
+  /** The rules in force, for the log. */
+  describe(): string[] {
+    return this.options.subscription.filter((rule) => rule.enable).map(describe);
   }
 
   private takeRules(): void {
     const { options, parts } = this;
+    const { name, type } = options;
     this.extractor = new Extractor(options.subscription, options.compat);
     this.rules = options.subscription.map((rule, index) => ({
-      counters: new RuleCounters(parts.metrics, options.name, 'sub', String(index)),
+      counters: new RuleCounters(parts.metrics, name, type, type === 'pair' ? `subscription.${index}` : String(index)),
       rate: (rule.rateLimit ?? 0) > 0 ? new RateLimit(rule.rateLimit ?? 0, () => parts.clock.mono()) : null,
     }));
-    parts.log('info', 'NNG-RULES', {
-      bridge: options.name,
-      type: 'sub',
-      clientid: this.clientId,
-      compat: options.compat,
-      rules: options.subscription.filter((rule) => rule.enable).map(describe),
-    });
   }
 
   /** One frame; called within the turn of its chunk. */
   private received(bytes: Uint8Array, start: number, end: number, pipe: PipeView): void {
+    this.bytesUntilLook -= end - start;
+    if (--this.framesUntilLook <= 0 || this.bytesUntilLook <= 0) this.look();
     const { extractor } = this;
     const outcome = extractor.extract(bytes, start, end);
     if (outcome === 'match') {
@@ -184,24 +166,40 @@ export class NngSub implements BridgeWorker {
     }
     counters.forwarded.value++;
     counters.bytes.value += end - start;
-    if (options.qos > 0) this.hold(client);
+    if (options.qos > 0) this.hold(client, end - start);
   }
 
-  private hold(client: LocalClient): void {
+  /** Sources are slowed down while the gateway is over its memory budget, these like any client. */
+  private look(): void {
+    this.framesUntilLook = LOOK_FRAMES;
+    this.bytesUntilLook = LOOK_BYTES;
+    this.client?.relieve(this.source);
+  }
+
+  private hold(client: LocalClient, bytes: number): void {
     const hold = client.lastHold();
     if (hold === null || !hold.open) return;
     this.held++;
-    hold.whenDone(this.released);
-    if (this.held < MOST_HELD || this.paused) return;
+    this.heldBytes += bytes;
+    hold.whenDone(() => this.released(bytes));
+    if (this.paused || (this.held < MOST_HELD && this.heldBytes < MOST_HELD_BYTES)) return;
     this.paused = true;
-    this.link.socket?.pause();
+    this.socket?.pause();
+  }
+
+  private released(bytes: number): void {
+    this.held--;
+    this.heldBytes -= bytes;
+    if (!this.paused || this.held > MOST_HELD / 2 || this.heldBytes > MOST_HELD_BYTES / 2) return;
+    this.paused = false;
+    this.socket?.resume();
   }
 
   private lost(bytes: Uint8Array, start: number, end: number, pipe: PipeView): void {
     this.unmatched.value++;
     this.warn('warn', 'NNG-UNMATCHED', {
       bridge: this.options.name,
-      type: 'sub',
+      type: this.options.type,
       peer: pipe.remote,
       bytes: end - start,
       begins: escapeBytes(bytes, start, Math.min(end, start + SHOWN_BYTES)),

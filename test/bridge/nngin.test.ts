@@ -1,7 +1,7 @@
-// NNG to MQTT: src/bridge/nngsub.ts over a stub broker and in-process SP peers.
+// NNG to MQTT: src/bridge/nngin.ts over a stub broker and in-process SP peers.
 import { afterEach, expect, test } from 'vitest';
 import type { SubBridgeOptions, SubscriptionOptions } from '../../src/bridge/bridge.ts';
-import { escapeBytes } from '../../src/bridge/nngsub.ts';
+import { escapeBytes } from '../../src/bridge/nngin.ts';
 import { BridgeBench, type Peer, subBridge, taking } from '../harness/bridges.ts';
 import { sendText } from '../harness/spsockets.ts';
 

@@ -1,0 +1,7 @@
+// All NNG bridges of a configuration as one list. Called by build.ts, loops.ts and settings.ts. Pure.
+import type { NngBridgeConfig, NngConfig } from './config.ts';
+
+/** In the order in which they start: who sends comes first, so that nothing that comes in finds a bridge missing. */
+export function nngBridges(nng: NngConfig): NngBridgeConfig[] {
+  return [...nng.pub, ...nng.push, ...nng.pair, ...nng.sub, ...nng.pull];
+}
