@@ -102,6 +102,8 @@ export class Inflight {
     const ids = new Uint16Array(size);
     const entries: (Entry | null)[] = new Array(size).fill(null);
     for (let i = 0; i < this.states.length; i++) {
+      // A free slot has no identifier of its own: a stale or zero one would fall on the place of another.
+      if (this.states[i] === FREE) continue;
       const j = this.ids[i] & (size - 1);
       states[j] = this.states[i];
       ids[j] = this.ids[i];

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/delivery/entry.ts';
 import { FREE, Inflight, SENT_QOS1, SENT_QOS2, type SlotState } from '../../src/delivery/inflight.ts';
 import { Random } from '../harness/random.ts';
 
@@ -50,5 +51,18 @@ describe('packet identifiers in flight', () => {
     const all = new Set<number>();
     for (let i = 0; i < 65_534; i++) all.add(inflight.take(SENT_QOS1, null));
     expect(all.size).toBe(65_534);
+  });
+
+  it('of a restored session all stay in flight, whatever identifiers follow', () => {
+    for (let first = 1; first <= 600; first++) {
+      const inflight = new Inflight();
+      const entry = { sequence: 1 } as Entry;
+      inflight.restore(first, SENT_QOS2, entry);
+      const taken = [first];
+      for (let i = 0; i < 100; i++) taken.push(inflight.take(SENT_QOS1, { sequence: i + 2 } as Entry));
+      const lost = taken.filter((packetId) => inflight.state(packetId) === FREE || inflight.entry(packetId) === null);
+      expect(lost, `after ${first}`).toEqual([]);
+      expect(inflight.kept().length).toBe(taken.length);
+    }
   });
 });
