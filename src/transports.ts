@@ -114,6 +114,8 @@ export function proxyTransports(): ProxyTransports {
       const found = await lookup(host, { all: true, verbatim: true });
       return [...new Set(found.map((entry) => entry.address))];
     },
+    bindDatagrams: async (host, port) => (await import('./transport/udp.ts')).bindUdp(host, port),
+    connectDatagrams: async (address, port) => (await import('./transport/udp.ts')).connectUdp(address, port),
     pushBack: withPushback,
     proxyHeader: (version, client) =>
       client === null

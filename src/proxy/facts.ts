@@ -30,12 +30,22 @@ const NOTHING: ReadonlyMap<string, string> = new Map();
 export function connectionFacts(listener: string, connection: Connection): Facts {
   const { remote, remoteAddress, tls } = connection;
   return {
-    listener,
-    remoteAddress,
-    remotePort: remoteAddress === '' ? '' : remote.slice(remote.lastIndexOf(':') + 1),
+    ...addressFacts(listener, remoteAddress, remoteAddress === '' ? '' : remote.slice(remote.lastIndexOf(':') + 1)),
     sni: tls?.serverName ?? null,
     certCn: tls?.peer?.commonName ?? null,
     tlsVersion: tls?.version ?? null,
+  };
+}
+
+/** Of a client of whom nothing is known but its address. */
+export function addressFacts(listener: string, remoteAddress: string, remotePort: string | number): Facts {
+  return {
+    listener,
+    remoteAddress,
+    remotePort: String(remotePort),
+    sni: null,
+    certCn: null,
+    tlsVersion: null,
     clientId: '',
     username: null,
     version: 0,

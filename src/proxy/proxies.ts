@@ -4,7 +4,8 @@ import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { Bound } from '../transport/transport.ts';
 import { AccessLog } from './accesslog.ts';
-import { Entrance } from './entrance.ts';
+import { DatagramEntrance } from './datagrams.ts';
+import { Entrance, type EntranceContext } from './entrance.ts';
 import { PROXY_METRICS } from './metrics.ts';
 import { Pool } from './pool.ts';
 import type { ProxyOptions, ProxyParts, UpstreamOptions, UpstreamView } from './proxy.ts';
@@ -18,7 +19,7 @@ export class Proxies implements Service {
   private readonly parts: ProxyParts;
   private options: ProxiesOptions;
   private readonly pools = new Map<string, Pool>();
-  private readonly entrances = new Map<string, Entrance>();
+  private readonly entrances = new Map<string, Entrance | DatagramEntrance>();
   private readonly logs = new Map<string, AccessLog>();
 
   constructor(parts: ProxyParts, options: ProxiesOptions) {
@@ -62,7 +63,8 @@ export class Proxies implements Service {
       }),
     );
     for (const [name, entrance] of this.entrances) {
-      if (wanted.has(name)) continue;
+      const protocol = entrance instanceof DatagramEntrance ? 'udp' : 'tcp';
+      if (wanted.get(name)?.protocol === protocol) continue;
       this.entrances.delete(name);
       await entrance.stop(0);
     }
@@ -99,11 +101,13 @@ export class Proxies implements Service {
   }
 
   private async addEntrance(options: ProxyOptions): Promise<void> {
-    const entrance = new Entrance(options, {
+    const context: EntranceContext = {
       parts: this.parts,
       pool: (name) => this.pools.get(name),
       accessLog: (file) => this.logs.get(file),
-    });
+    };
+    const entrance =
+      options.protocol === 'udp' ? new DatagramEntrance(options, context) : new Entrance(options, context);
     this.entrances.set(options.name, entrance);
     await entrance.start();
   }

@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type {
   Connection,
+  DatagramSocket,
   DialTarget,
   Listener,
   ListenerOptions,
@@ -195,6 +196,10 @@ export interface ProxyTransports {
   listen(at: ListenAt, options: ListenerOptions): ProxyListener;
   /** Connects once. Rejects with the reason, also after the time given. */
   dial(target: DialTarget, options: ProxyDialOptions): Promise<Connection>;
+  /** A socket for datagrams of anybody. Rejects with TRANSPORT-BIND. */
+  bindDatagrams(host: string, port: number): Promise<DatagramSocket>;
+  /** A socket for datagrams to and from one address. */
+  connectDatagrams(address: string, port: number): Promise<DatagramSocket>;
   /** Addresses of a host name, at least one. Rejects when there is none. */
   resolve(host: string): Promise<string[]>;
   /** The same connection, whose reader gets `bytes` first. */

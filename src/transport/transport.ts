@@ -62,7 +62,7 @@ export interface Connection extends ByteSink {
 
 /** A bound address, as shown in the log line GW-READY and in REST. */
 export interface Bound {
-  readonly kind: TransportKind;
+  readonly kind: TransportKind | 'udp';
   /** "127.0.0.1:1883", "/run/x.sock", "127.0.0.1:8083/mqtt". */
   readonly address: string;
   /** 0 where there is none. */
@@ -132,3 +132,15 @@ export type DialTarget =
   /** A path, or an abstract name with a leading NUL. */
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'memory'; readonly name: string };
+
+/** A socket for datagrams: bound for anybody's, or connected to one address (udp.ts). A datagram that cannot be sent is lost. */
+export interface DatagramSocket {
+  /** "127.0.0.1:1883". */
+  readonly local: string;
+  readonly port: number;
+  /** To `address`, or to the other end of a connected socket. The bytes may not change afterwards. */
+  send(bytes: Buffer, port?: number, address?: string): void;
+  onMessage(handler: (bytes: Buffer, address: string, port: number) => void): void;
+  onError(handler: (error: Error) => void): void;
+  close(): void;
+}

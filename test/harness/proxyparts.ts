@@ -1,0 +1,189 @@
+// What tests of the proxy start from: options with their defaults, CONNECT bytes, and parts that need no sockets (connections live in a
+// MemoryNetwork, under "host:port"). Used by test/proxy/.
+import { nullLog } from '../../src/base/log.ts';
+import { Metrics } from '../../src/base/metrics.ts';
+import { encodeConnect } from '../../src/codec/connect.ts';
+import { CONNECT, type ConnectPacket } from '../../src/mqtt/packet.ts';
+import { addressFacts, type Facts } from '../../src/proxy/facts.ts';
+import type { ProxyOptions, ProxyParts, ServerOptions, UpstreamOptions } from '../../src/proxy/proxy.ts';
+import { listenMemory, MemoryNetwork } from '../../src/transport/memory.ts';
+import { encodeProxyHeader } from '../../src/transport/proxyline.ts';
+import { withPushback } from '../../src/transport/pushback.ts';
+import type { Connection, DialTarget } from '../../src/transport/transport.ts';
+import { FakeClock } from './clock.ts';
+
+export function connectPacket(fields: Partial<ConnectPacket> = {}): ConnectPacket {
+  return {
+    type: CONNECT,
+    version: 4,
+    bridge: false,
+    clientId: 'c1',
+    cleanStart: true,
+    keepAlive: 60,
+    username: null,
+    password: null,
+    will: null,
+    properties: null,
+    ...fields,
+  };
+}
+
+export function connectBytes(fields: Partial<ConnectPacket> = {}): Buffer {
+  return encodeConnect(connectPacket(fields));
+}
+
+export function facts(fields: Partial<Facts> = {}): Facts {
+  return { ...addressFacts('p', '127.0.0.1', 50000), version: 4, clientId: 'c1', ...fields };
+}
+
+export function serverOptions(addr: string, fields: Partial<ServerOptions> = {}): ServerOptions {
+  const colon = addr.lastIndexOf(':');
+  return {
+    addr,
+    host: addr.slice(0, colon),
+    port: Number(addr.slice(colon + 1)),
+    path: null,
+    weight: 1,
+    backup: false,
+    down: false,
+    maxFails: 1,
+    failTimeoutMs: 10_000,
+    maxConns: 0,
+    ...fields,
+  };
+}
+
+export function upstreamOptions(
+  name: string,
+  servers: readonly ServerOptions[],
+  fields: Partial<UpstreamOptions> = {},
+): UpstreamOptions {
+  return {
+    name,
+    balance: 'round_robin',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the proxy
+    hashKey: '${clientid}',
+    servers,
+    health: null,
+    tls: null,
+    slowStartMs: 0,
+    dnsRefreshMs: 30_000,
+    sendProxyProtocol: 'off',
+    ...fields,
+  };
+}
+
+export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
+  return {
+    name: 'p',
+    enable: true,
+    host: 'proxy',
+    port: 1,
+    protocol: 'tcp',
+    udpTimeoutMs: 60_000,
+    tls: null,
+    tlsNames: [],
+    useIdentityAsUsername: false,
+    proxyProtocol: false,
+    preread: true,
+    nonMqtt: 'close',
+    prereadMaxBytes: 65_536,
+    prereadTimeoutMs: 10_000,
+    connectTimeoutMs: 5_000,
+    idleTimeoutMs: null,
+    halfClose: false,
+    nextUpstream: { tries: 0, timeoutMs: 0 },
+    reject: 'close',
+    set: { clientId: undefined, username: undefined, password: undefined },
+    routes: [],
+    map: null,
+    split: [],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the proxy
+    splitKey: '${clientid}',
+    default: 'pool',
+    maxConnections: 0,
+    limitConn: { perIp: 0, perClientId: 0, perUsername: 0 },
+    limitRate: { connectsPerSecond: 0 },
+    deny: [],
+    allow: [],
+    filter: null,
+    accessLog: null,
+    ...fields,
+  };
+}
+
+export interface MemoryParts {
+  readonly parts: ProxyParts;
+  readonly clock: FakeClock;
+  readonly metrics: Metrics;
+  readonly network: MemoryNetwork;
+  /** Addresses that are dialled, in order. */
+  readonly dialled: string[];
+  /** What names stand for; a name that is not here cannot be resolved. */
+  readonly names: Map<string, string[]>;
+  /** What went to the built-in broker. */
+  readonly local: Connection[];
+}
+
+/** Parts without sockets: `dial` reaches what listens in `network` under "host:port", everything else refuses. */
+export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryParts {
+  const clock = new FakeClock();
+  const metrics = new Metrics();
+  const network = new MemoryNetwork();
+  const dialled: string[] = [];
+  const names = new Map<string, string[]>();
+  const local: Connection[] = [];
+  const nothing = async (): Promise<never> => {
+    throw new Error('no datagrams here');
+  };
+  const parts: ProxyParts = {
+    clock,
+    metrics,
+    log: nullLog,
+    env,
+    local: (connection) => local.push(connection),
+    transports: {
+      listen: (at, options) => listenMemory({ ...options, network, name: `${at.host}:${at.port}` }),
+      dial: async (target) => {
+        const name = placeOf(target);
+        dialled.push(name);
+        return network.dial(name);
+      },
+      bindDatagrams: nothing,
+      connectDatagrams: nothing,
+      resolve: async (host) => {
+        const found = names.get(host);
+        if (found === undefined) throw new Error(`${host} is not known`);
+        return found;
+      },
+      pushBack: withPushback,
+      proxyHeader: (version) => encodeProxyHeader(version, null, null),
+    },
+  };
+  return { parts, clock, metrics, network, dialled, names, local };
+}
+
+function placeOf(target: DialTarget): string {
+  return target.kind === 'tcp' || target.kind === 'tls' ? `${target.host}:${target.port}` : target.kind;
+}
+
+/** Accepts at "host:port" of the network; gives what has been accepted. */
+export async function memoryServer(network: MemoryNetwork, name: string): Promise<Connection[]> {
+  const accepted: Connection[] = [];
+  const listener = listenMemory({
+    network,
+    name,
+    accept: (connection) => accepted.push(connection),
+    reject: () => {},
+    maxConnections: 0,
+    handshakeTimeoutMs: 1000,
+    proxyProtocol: false,
+  });
+  await listener.start();
+  return accepted;
+}
+
+/** Lets everything that is ready happen: promises, immediates, memory connections. */
+export async function settled(turns = 8): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+}
