@@ -37,7 +37,7 @@ export function buildAuth(
   if (allowAnonymous && auth.allow_anonymous !== null && reachable) {
     sink.doubt(auth, 'allow_anonymous', 'anybody who reaches a listener that is not on loopback gets in');
   }
-  const identity = listeners.some((l) => l.useIdentityAsUsername || l.anonymous === true);
+  const identity = listeners.some((l) => l.identity !== null || l.anonymous === true);
   if (!allowAnonymous && !hasUsers && !identity && listeners.length > 0) {
     const why =
       auth.allow_anonymous === null ? 'is not given and a listener can be reached from other machines' : 'is false';
