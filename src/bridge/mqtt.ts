@@ -10,24 +10,24 @@ import { errorText, GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { LocalClient } from '../broker/broker.ts';
-import { Hold, type Publication } from '../mqtt/message.ts';
+import type { Hold, Publication } from '../mqtt/message.ts';
 import type { AckPacket, ConnackPacket, Qos } from '../mqtt/packet.ts';
-import { NOT_AUTHORIZED, QUOTA_EXCEEDED, reasonText, SUCCESS, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
-import { isShared } from '../mqtt/topic.ts';
+import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from './bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from './counters.ts';
 import { connectPacket, remoteTarget } from './mqttconnect.ts';
+import { Fetcher } from './mqttfetch.ts';
 import { LoopProbe } from './mqttloop.ts';
-import type { MqttParts, MqttSubscription, Retry } from './mqttoptions.ts';
+import type { MqttParts, Retry } from './mqttoptions.ts';
 import type { MqttOutbox, Outgoing } from './mqttoutbox.ts';
 import { type EndKind, Remote, type RemoteUser } from './mqttremote.ts';
-import { describeFetch, describeForward, FetchRule, type Forwarder, ForwardRule } from './mqttrules.ts';
-import { Transparent } from './mqtttransparent.ts';
+import { describeFetch, describeForward, type Forwarder, ForwardRule } from './mqttrules.ts';
 
 const WARN_EVERY_MS = 1000;
 /** Looks at the outbox while a stop waits for it. */
 const DRAIN_MS = 20;
+const MOST_DRAIN_MS = 2000;
 /** For DISCONNECT to leave. */
 const GOODBYE_MS = 500;
 /** What may be published here is asked of this user, with the bridge's client id. */
@@ -44,27 +44,22 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   private readonly warn: Log;
   private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
   private readonly connects: Cell;
-  private readonly unmatched: Cell;
   private readonly retry: Retry;
   private readonly servers: readonly string[];
   /** Which of them is connected or tried. */
   private place = 0;
   private client: LocalClient | null = null;
   private forwards: ForwardRule[] = [];
-  private fetches: FetchRule[] = [];
-  private readonly transparent: Transparent | null;
+  private readonly fetcher: Fetcher;
   private state: BridgeState = 'starting';
   private lastError: string | null = null;
   private stopped = false;
   private attempt: AbortController | null = null;
   private remote: Remote | null = null;
   private openedMs = 0;
-  /** All subscriptions were granted in this session. */
-  private subscribed = false;
   /** State and error as they were last logged. */
   private told = '';
   private readonly inbound = new Set<number>();
-  private lastHold: Hold | null = null;
   private readonly probe: LoopProbe;
   private readonly loops: Cell;
   /** The message on its way, reused for those that are not kept. */
@@ -88,7 +83,6 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.labels = { bridge: options.name, type: 'mqtt' };
     const { metrics } = parts;
     this.connects = metrics.cell(BRIDGE_METRICS.connects, this.labels);
-    this.unmatched = metrics.cell(BRIDGE_METRICS.unmatched, this.labels);
     metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
     metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
     metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
@@ -96,7 +90,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
     this.retry = parts.retry(options.backoffMaxMs);
     this.servers = [options.server, ...options.hybridServers];
-    this.transparent = options.transparent ? new Transparent(parts.broker, parts.clock) : null;
+    this.fetcher = new Fetcher(options, parts, this.warn);
   }
 
   async start(): Promise<void> {
@@ -108,22 +102,19 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
       trusted: false,
     });
     this.takeRules();
+    this.fetcher.start(this.client);
     this.dial();
   }
 
   change(options: BridgeOptions): boolean {
     if (options.type !== 'mqtt' || !sameConnection(this.options, options)) return false;
     this.leaveRules();
-    const before = this.fetches;
     this.options = options;
     this.takeRules();
     const { remote } = this;
-    if (remote?.open !== true) return true;
     const { turn } = this.parts;
     turn.enter();
-    const wanted = new Set(options.subscription.map((rule) => rule.remoteTopic));
-    for (const { options: rule } of before) if (!wanted.has(rule.remoteTopic)) remote.unsubscribe(rule.remoteTopic);
-    this.fetch(remote);
+    this.fetcher.change(options, remote?.open === true ? remote : null);
     this.outbox.pump();
     turn.leave();
     return true;
@@ -135,13 +126,13 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.leaveRules();
     this.retry.cancel();
     this.attempt?.abort();
-    this.transparent?.close();
     await this.drained(deadlineMs);
     const left = this.outbox.length;
     this.remote?.close(GOODBYE_MS);
     this.outbox.detach(true);
     this.remote = null;
     this.state = 'disabled';
+    this.fetcher.stop();
     this.client?.close();
     this.client = null;
     if (left > 0) this.log('warn', 'MQB-STATE', { ...this.labels, state: 'stopped', queued: left });
@@ -169,10 +160,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
       peers: [],
       rules: this.forwards.map((rule, index) => rule.counters.view(index)),
       refused: 0,
-      unmatched: this.unmatched.value,
+      unmatched: this.fetcher.unmatched.value,
       dropped: 0,
       remote: {
-        fetching: this.fetches.map((rule, index) => ({ ...rule.counters.view(index), refused: rule.refused })),
+        fetching: this.fetcher.rules.map((rule, index) => ({ ...rule.counters.view(index), refused: rule.refused })),
         queued: outbox.length,
         queuedBytes: outbox.bytes,
         inflight: outbox.inflight,
@@ -265,17 +256,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.connects.value++;
     this.lastError = null;
     this.entered('connected', { remote: remote.name, resumed, queued: this.outbox.length });
-    if (!resumed || !this.subscribed) this.fetch(remote);
-    this.transparent?.attach({
-      subscribe: (topicFilter, qos) => {
-        if (this.fetches.some((rule) => rule.options.remoteTopic === topicFilter)) return;
-        this.ask(remote, { topicFilter, qos, noLocal: true, retainAsPublished: true, retainHandling: 0 }, 0, null);
-      },
-      unsubscribe: (topicFilter) => {
-        if (this.fetches.some((rule) => rule.options.remoteTopic === topicFilter)) return;
-        remote.unsubscribe(topicFilter);
-      },
-    });
+    this.fetcher.attach(remote, resumed);
     this.outbox.attach(remote, resumed);
   }
 
@@ -298,7 +279,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   ended(kind: EndKind, reason: string): void {
     const wasOpen = this.state === 'connected';
     this.remote = null;
-    this.transparent?.detach();
+    this.fetcher.detach();
     this.outbox.detach(this.options.retryQos0);
     // One that lets in and throws out again is no better than one that does not answer.
     const served = wasOpen && this.parts.clock.mono() - this.openedMs >= this.options.backoffMaxMs;
@@ -325,9 +306,11 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.told = text;
     if (!told) this.log(state === 'connected' ? 'info' : 'warn', 'MQB-STATE', { ...this.labels, state, ...fields });
   }
+
   private async drained(deadlineMs: number): Promise<void> {
     const { clock } = this.parts;
-    const endMs = clock.mono() + deadlineMs;
+    // What is stored is not lost, and others have to stop as well.
+    const endMs = clock.mono() + Math.min(deadlineMs / 2, MOST_DRAIN_MS);
     while (this.remote?.open === true && (this.outbox.length > 0 || this.remote.unsentBytes > 0)) {
       if (clock.mono() >= endMs) return;
       await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
@@ -337,100 +320,11 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   // ---- remote to local
 
   received(publication: Publication, identifiers: readonly number[] | null): number {
-    this.lastHold = null;
-    if (identifiers !== null && this.options.subProperties.identifier === null) {
-      let code = -1;
-      for (const identifier of identifiers) {
-        const rule = this.fetches[identifier - 1];
-        if (rule === undefined) continue;
-        const topic = rule.topic(publication.topic);
-        if (topic !== undefined) code = Math.max(code, this.accept(rule, publication, topic));
-      }
-      if (code >= 0) return code;
-    } else {
-      for (const rule of this.fetches) {
-        const topic = rule.topic(publication.topic);
-        if (topic !== undefined) return this.accept(rule, publication, topic);
-      }
-    }
-    if (this.transparent?.wants(publication.topic) === true)
-      return this.publish(publication, publication.topic, publication.retain);
-    this.unmatched.value++;
-    this.warn('warn', 'MQB-UNMATCHED', { ...this.labels, topic: publication.topic });
-    return SUCCESS;
+    return this.fetcher.received(publication, identifiers);
   }
 
   hold(): Hold | null {
-    return this.lastHold;
-  }
-
-  private accept(rule: FetchRule, publication: Publication, topic: string | null): number {
-    const { counters, options } = rule;
-    counters.matched.value++;
-    if (topic === null) {
-      counters.drop('invalid-topic');
-      return TOPIC_NAME_INVALID;
-    }
-    const code = this.publish(publication, topic, options.retain ?? publication.retain);
-    if (code >= 0x80)
-      counters.drop(code === NOT_AUTHORIZED ? 'denied' : code === QUOTA_EXCEEDED ? 'refused' : 'invalid-topic');
-    else {
-      counters.forwarded.value++;
-      counters.bytes.value += publication.payloadEnd - publication.payloadStart;
-    }
-    return code;
-  }
-
-  private publish(publication: Publication, topic: string, retain: boolean): number {
-    const { client } = this;
-    if (client === null) return QUOTA_EXCEEDED;
-    const { buffer, payloadStart, payloadEnd, qos, properties } = publication;
-    const outcome = client.publish(topic, buffer, payloadStart, payloadEnd, qos, retain, properties);
-    if (outcome === 'denied') return NOT_AUTHORIZED;
-    if (outcome === 'invalid-topic') return TOPIC_NAME_INVALID;
-    if (outcome === 'refused') return QUOTA_EXCEEDED;
-    this.also(client.lastHold());
-    return SUCCESS;
-  }
-
-  /** Several rules may have published: the acknowledgement waits for all of them. */
-  private also(hold: Hold | null): void {
-    if (hold === null) return;
-    const before = this.lastHold;
-    if (before === null) {
-      this.lastHold = hold;
-      return;
-    }
-    const both = new Hold();
-    for (const one of [before, hold]) {
-      both.add();
-      one.whenDone((code) => both.done(code));
-    }
-    this.lastHold = both;
-  }
-
-  private fetch(remote: Remote): void {
-    this.subscribed = true;
-    const { identifier } = this.options.subProperties;
-    for (const [index, rule] of this.fetches.entries()) {
-      const told = identifier ?? index + 1;
-      this.ask(remote, request(rule.options), remote.identifiersAvailable ? told : 0, rule);
-    }
-  }
-
-  private ask(
-    remote: Remote,
-    wanted: Parameters<Remote['subscribe']>[0],
-    identifier: number,
-    rule: FetchRule | null,
-  ): void {
-    remote.subscribe(wanted, identifier, (reasonCode) => {
-      const refused = reasonCode >= 0x80 ? reasonText(reasonCode) : null;
-      if (rule !== null) rule.refused = refused;
-      if (refused === null) return;
-      this.subscribed = false;
-      this.log('warn', 'MQB-REFUSED', { ...this.labels, topic: wanted.topicFilter, reason: refused });
-    });
+    return this.fetcher.hold();
   }
 
   // ---- rules
@@ -439,8 +333,6 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     const { client, options, outbox, parts } = this;
     const { name } = options;
     this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
-    this.fetches = options.subscription.map((rule, i) => new FetchRule(i, rule, name, parts.metrics));
-    this.subscribed = false;
     outbox.maxLength = options.maxSendQueueLen;
     outbox.counters = this.forwards.map((rule) => rule.counters);
     outbox.orphans = new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
@@ -456,16 +348,6 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   private leaveRules(): void {
     for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
   }
-}
-
-function request(rule: MqttSubscription): Parameters<Remote['subscribe']>[0] {
-  return {
-    topicFilter: rule.remoteTopic,
-    qos: rule.qos,
-    noLocal: rule.noLocal && !isShared(rule.remoteTopic), // [MQTT-3.8.3-4]
-    retainAsPublished: rule.retainAsPublished,
-    retainHandling: rule.retainHandling,
-  };
 }
 
 /** Whether only rules differ, which a connection need not notice. */

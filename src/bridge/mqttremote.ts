@@ -4,11 +4,7 @@
 // Sources: MQTT 5.0 and 3.1.1 chapters 3 and 4; 3.1 for version 3.
 import type { Timer } from '../base/clock.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';
-import { Fifo } from '../base/queue.ts';
 import { Writer } from '../base/writer.ts';
-import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
-import { newFrame } from '../codec/codec.ts';
-import { readFrame } from '../codec/frame.ts';
 import { checkFrame, decodePacket, encodePacket } from '../codec/packet.ts';
 import { encodedPropertiesBytes } from '../codec/property.ts';
 import { decodePublish, newScan, type PublishParts, publishBytes, writePublish } from '../codec/publish.ts';
@@ -37,9 +33,13 @@ import type { Properties } from '../mqtt/property.ts';
 import { PROTOCOL_ERROR, reasonText, TOPIC_ALIAS_INVALID } from '../mqtt/reason.ts';
 import { isTopicName } from '../mqtt/topic.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
+import { RemoteAcks } from './mqttacks.ts';
 import { subscribePacket } from './mqttconnect.ts';
 import type { MqttBridgeOptions, MqttParts } from './mqttoptions.ts';
 import { type Outgoing, type OutLink, PUBLISH_IDS } from './mqttoutbox.ts';
+import { Pieces } from './mqttpieces.ts';
+import { Pulse } from './mqttpulse.ts';
+import { Requests } from './mqttrequests.ts';
 
 /** Bytes that may be unsent: QoS 0 is dropped beyond, the others wait. */
 const WRITE_BUFFER = 4 * 1024 * 1024;
@@ -69,13 +69,6 @@ export interface RemoteUser {
   ended(kind: EndKind, reason: string): void;
 }
 
-interface Pending {
-  readonly type: AckPacket['type'];
-  readonly packetId: number;
-  readonly reasonCode: number;
-  settled: boolean;
-}
-
 export class Remote implements OutLink {
   /** What the remote takes; known after CONNACK. */
   window = WINDOW;
@@ -91,30 +84,17 @@ export class Remote implements OutLink {
   private readonly writer: Writer;
   /** Packet ids of QoS 2 messages that have their PUBREC and not their PUBREL; outlives the connection. */
   private readonly inbound: Set<number>;
-  private readonly maxPacketBytes: number;
   private state: 'connecting' | 'open' | 'closed' = 'connecting';
-  private keepAliveMs: number;
   private timer: Timer | null = null;
   private readonly startedMs: number;
-  private spoke = false;
-  private heard = false;
-  private progress = false;
-  private lastSpokeMs: number;
-  private lastHeardMs: number;
-  private lastProgressMs: number;
-  /** When the PINGREQ was sent that is not answered yet; 0 = none. */
-  private probedMs = 0;
-  private readonly frame = newFrame();
+  private readonly pulse: Pulse;
+  private readonly pieces: Pieces;
   private readonly scan = newScan();
   private readonly publication = new Publication(ORIGIN);
   private readonly aliases: string[] = [];
-  /** The beginning of a packet whose rest has not come: rest[0, restBytes). */
-  private rest: Buffer = NOTHING;
-  private restBytes = 0;
-  private readonly pending = new Fifo<Pending>();
-  private paused = false;
-  private readonly answers = new Map<number, (reasonCode: number) => void>();
-  private nextId = PUBLISH_IDS;
+  private readonly acks: RemoteAcks;
+  private readonly requests = new Requests();
+  private readonly onPacket = (buffer: Buffer): boolean => this.packet(buffer);
   private readonly out: PublishParts;
 
   constructor(
@@ -131,12 +111,19 @@ export class Remote implements OutLink {
     this.inbound = inbound;
     this.name = connection.remote;
     this.writer = new Writer(parts.turn, parts.pool, connection, () => this.user.ready());
-    this.keepAliveMs = options.keepaliveMs;
-    this.maxPacketBytes = Remote.maxPacketBytes(options, parts);
+    this.acks = new RemoteAcks(this.writer, {
+      version: options.protoVer,
+      most: options.maxRecvQueueLen,
+      pause: (paused) => (paused ? connection.pause() : connection.resume()),
+      unkept: (packetId, reasonCode) => {
+        inbound.delete(packetId);
+        this.fail('lost', `a message of the remote broker could not be kept, ${reasonText(reasonCode)}`, null);
+      },
+    });
+    this.pieces = new Pieces(Remote.maxPacketBytes(options, parts));
     this.startedMs = parts.clock.mono();
-    this.lastSpokeMs = this.startedMs;
-    this.lastHeardMs = this.startedMs;
-    this.lastProgressMs = this.startedMs;
+    const { keepaliveMs: keepAliveMs, resendIntervalMs: progressMs, cancelTimeoutMs: answerMs } = options;
+    this.pulse = new Pulse({ keepAliveMs, progressMs, answerMs }, this.startedMs);
     this.out = {
       version: options.protoVer,
       qos: 0,
@@ -168,11 +155,6 @@ export class Remote implements OutLink {
     return this.writer.queuedBytes;
   }
 
-  /** Messages received that wait to be accepted here. */
-  get held(): number {
-    return this.pending.length;
-  }
-
   get room(): boolean {
     return this.writer.queuedBytes < WRITE_BUFFER;
   }
@@ -196,13 +178,13 @@ export class Remote implements OutLink {
   }
 
   subscribe(request: SubscriptionRequest, identifier: number, done: (reasonCode: number) => void): void {
-    const packetId = this.takeId(done);
-    this.send(subscribePacket(this.options, packetId, request, identifier));
+    this.requests.ask((packetId) => this.send(subscribePacket(this.options, packetId, request, identifier)), done);
   }
 
   unsubscribe(topicFilter: string): void {
-    const packetId = this.takeId(() => {});
-    this.send({ type: UNSUBSCRIBE, packetId, topicFilters: [topicFilter], properties: null });
+    const send = (packetId: number): void =>
+      this.send({ type: UNSUBSCRIBE, packetId, topicFilters: [topicFilter], properties: null });
+    this.requests.ask(send, ignore);
   }
 
   // ---- OutLink
@@ -216,8 +198,9 @@ export class Remote implements OutLink {
     out.packetId = packetId;
     if (message.topic !== out.topic) {
       out.topic = message.topic;
+      out.topicUtf8 = null;
       out.topicBytes = Buffer.byteLength(message.topic);
-    }
+    } else if (out.topicUtf8 === null) out.topicUtf8 = Buffer.from(message.topic);
     out.properties = version === 5 ? this.propertiesOf(message) : null;
     out.propertyBytes = out.properties === null ? 0 : encodedPropertiesBytes(out.properties, PUBLISH);
     out.payload = message.payload;
@@ -227,75 +210,41 @@ export class Remote implements OutLink {
     writer.reserve(size);
     writePublish(writer.block, writer.at, out);
     writer.advance(size);
-    this.spoke = true;
+    this.pulse.spoke = true;
     return out.qos;
   }
 
   release(packetId: number): void {
-    this.ack(PUBREL, packetId);
+    this.acks.send(PUBREL, packetId);
+    this.pulse.spoke = true;
   }
 
   // ---- in
 
   private data(chunk: Buffer): void {
     const { turn } = this.parts;
-    this.heard = true;
+    this.pulse.heard = true;
     turn.enter();
     try {
-      this.consume(chunk);
+      this.pieces.feed(chunk, this.onPacket);
     } catch (error) {
       this.fail('protocol', errorText(error), error instanceof ProtocolError ? error.reasonCode : PROTOCOL_ERROR);
     }
-    if (this.state === 'open') this.user.ready();
+    if (this.open) this.user.ready();
     turn.leave();
   }
 
-  private consume(chunk: Buffer): void {
-    const { frame } = this;
-    let buffer = chunk;
-    let end = chunk.length;
-    if (this.restBytes > 0) {
-      this.keep(chunk, 0);
-      buffer = this.rest;
-      end = this.restBytes;
-      if (readFrame(buffer, 0, end, frame, this.maxPacketBytes) === 0) return;
-    }
-    let at = 0;
-    while (this.state !== 'closed' && readFrame(buffer, at, end, frame, this.maxPacketBytes) === 1) {
-      const next = frame.end;
-      this.packet(buffer);
-      at = next;
-    }
-    if (this.state === 'closed') return;
-    this.restBytes = 0;
-    if (buffer === this.rest) this.rest = NOTHING;
-    if (at < end) this.keep(buffer.subarray(0, end), at);
-  }
-
-  /** Collects bytes of a packet in pieces; the buffer grows with what has come, not with what was announced. */
-  private keep(source: Buffer, from: number): void {
-    const bytes = source.length - from;
-    const needed = this.restBytes + bytes;
-    if (this.rest.length < needed) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, this.rest.length * 2));
-      this.rest.copy(larger, 0, 0, this.restBytes);
-      this.rest = larger;
-    }
-    source.copy(this.rest, this.restBytes, from);
-    this.restBytes = needed;
-  }
-
-  private packet(buffer: Buffer): void {
-    const { frame, options } = this;
-    const version = options.protoVer;
-    if (frame.type !== PUBLISH) {
-      this.control(decodePacket(version, buffer, frame, 'server'));
-      return;
-    }
-    checkFrame(version, frame, 'server');
-    this.needOpen(PUBLISH);
-    decodePublish(buffer, frame, version, this.scan, this.publication);
-    this.message(this.publication);
+  /** False when the connection has ended with it. */
+  private packet(buffer: Buffer): boolean {
+    const { frame } = this.pieces;
+    const version = this.options.protoVer;
+    if (frame.type === PUBLISH) {
+      checkFrame(version, frame, 'server');
+      this.needOpen(PUBLISH);
+      decodePublish(buffer, frame, version, this.scan, this.publication);
+      this.message(this.publication);
+    } else this.control(decodePacket(version, buffer, frame, 'server'));
+    return this.state !== 'closed';
   }
 
   private needOpen(type: number): void {
@@ -314,22 +263,20 @@ export class Remote implements OutLink {
       case PUBACK:
       case PUBREC:
       case PUBCOMP:
-        this.progress = true;
+        this.pulse.progress = true;
         this.user.acknowledged(packet.type, packet.packetId, packet.reasonCode);
         return;
       case PUBREL:
         this.inbound.delete(packet.packetId);
-        this.answer(PUBCOMP, packet.packetId, 0, null);
+        this.acks.answer(PUBCOMP, packet.packetId, 0, null);
         return;
       case SUBACK:
-        this.answered(packet.packetId, packet.reasonCodes[0] ?? 0x80);
+        this.requests.answered(packet.packetId, packet.reasonCodes[0] ?? 0x80);
         return;
       case UNSUBACK:
-        this.answered(packet.packetId, 0);
+        this.requests.answered(packet.packetId, 0);
         return;
       case PINGRESP:
-        this.probedMs = 0;
-        this.lastProgressMs = this.parts.clock.mono();
         return;
       case DISCONNECT: {
         const { reasonCode, properties } = packet;
@@ -358,7 +305,7 @@ export class Remote implements OutLink {
     if (told.maximumPacketSize !== undefined) this.maximumPacketSize = told.maximumPacketSize;
     if (told.maximumQos !== undefined) this.maximumQos = told.maximumQos === 1 ? 1 : 0;
     if (told.retainAvailable === false) this.retainAvailable = false;
-    if (told.serverKeepAlive !== undefined) this.keepAliveMs = told.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
+    if (told.serverKeepAlive !== undefined) this.pulse.keepAliveMs = told.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
     // 3.1 does not say; what is asked for is what there is.
     const resumed = options.protoVer === 3 ? !options.cleanStart : packet.sessionPresent;
     if (!resumed) this.inbound.clear();
@@ -381,13 +328,13 @@ export class Remote implements OutLink {
     if (!isTopicName(publication.topic)) throw new ProtocolError(PROTOCOL_ERROR, 'PUBLISH without a topic name');
     if (qos === 2 && this.inbound.has(packetId)) {
       // Sent again: acknowledged again, not published again [MQTT-4.3.3-10].
-      this.answer(PUBREC, packetId, 0, null);
+      this.acks.answer(PUBREC, packetId, 0, null);
       return;
     }
     const code = this.user.received(publication, identifiers);
     if (qos === 0) return;
     if (qos === 2 && code < 0x80) this.inbound.add(packetId);
-    this.answer(qos === 1 ? PUBACK : PUBREC, packetId, code, this.user.hold());
+    this.acks.answer(qos === 1 ? PUBACK : PUBREC, packetId, code, this.user.hold());
   }
 
   private topicOf(topic: string, alias: number | undefined): string {
@@ -406,60 +353,7 @@ export class Remote implements OutLink {
   private send(packet: ControlPacket): void {
     const bytes = encodePacket(this.options.protoVer, packet);
     this.writer.append(bytes, 0, bytes.length);
-    this.spoke = true;
-  }
-
-  private ack(type: AckPacket['type'], packetId: number): void {
-    const { writer } = this;
-    writer.reserve(ACK_BYTES);
-    writeAck(writer.block, writer.at, type, packetId);
-    writer.advance(ACK_BYTES);
-    this.spoke = true;
-  }
-
-  /** Answers when `hold` is done and all earlier ones are answered. */
-  private answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null): void {
-    if (hold === null && this.pending.length === 0) {
-      this.write(type, packetId, reasonCode);
-      return;
-    }
-    const pending: Pending = { type, packetId, reasonCode, settled: hold === null };
-    this.pending.push(pending);
-    hold?.whenDone((code) => this.kept(pending, code));
-    const most = this.options.maxRecvQueueLen;
-    if (most === 0 || this.pending.length < most || this.paused || this.state === 'closed') return;
-    this.paused = true;
-    this.connection.pause();
-  }
-
-  private kept(pending: Pending, code: number): void {
-    if (code >= 0x80) {
-      // It cannot be kept here now: without an answer the remote keeps it and sends it again.
-      this.inbound.delete(pending.packetId);
-      this.fail('lost', `a message of the remote broker could not be kept, ${reasonText(code)}`, null);
-      return;
-    }
-    pending.settled = true;
-    if (this.state !== 'closed') this.drain();
-  }
-
-  private drain(): void {
-    for (let first = this.pending.peek(); first?.settled === true; first = this.pending.peek()) {
-      this.pending.shift();
-      this.write(first.type, first.packetId, first.reasonCode);
-    }
-    if (!this.paused || this.pending.length * 2 > this.options.maxRecvQueueLen) return;
-    this.paused = false;
-    this.connection.resume();
-  }
-
-  private write(type: AckPacket['type'], packetId: number, reasonCode: number): void {
-    if (this.state === 'closed') return;
-    if (reasonCode === 0 || this.options.protoVer < 5) this.ack(type, packetId);
-    else {
-      const bytes = encodeAck(5, type, packetId, reasonCode);
-      this.writer.append(bytes, 0, bytes.length);
-    }
+    this.pulse.spoke = true;
   }
 
   private propertiesOf(message: Outgoing): Properties | null {
@@ -468,49 +362,23 @@ export class Remote implements OutLink {
     return { ...message.properties, messageExpiryInterval: left }; // [MQTT-3.3.2-6]
   }
 
-  private takeId(done: (reasonCode: number) => void): number {
-    do this.nextId = this.nextId >= 65_535 ? PUBLISH_IDS + 1 : this.nextId + 1;
-    while (this.answers.has(this.nextId));
-    this.answers.set(this.nextId, done);
-    return this.nextId;
-  }
-
-  private answered(packetId: number, reasonCode: number): void {
-    const done = this.answers.get(packetId);
-    this.answers.delete(packetId);
-    done?.(reasonCode);
-  }
-
   // ---- time and end
 
-  /** Keep alive, and whether the remote still answers [MQTT-3.1.2-20]. */
   private check(): void {
     const nowMs = this.parts.clock.mono();
-    const { cancelTimeoutMs, resendIntervalMs } = this.options;
-    if (this.spoke) this.lastSpokeMs = nowMs;
-    if (this.heard) this.lastHeardMs = nowMs;
-    if (this.progress || !this.user.waits()) this.lastProgressMs = nowMs;
-    this.spoke = false;
-    this.heard = false;
-    this.progress = false;
     if (this.state === 'connecting') {
-      if (nowMs - this.startedMs >= cancelTimeoutMs) this.fail('lost', 'no CONNACK in time', null);
+      if (nowMs - this.startedMs >= this.options.cancelTimeoutMs) this.fail('lost', 'no CONNACK in time', null);
       return;
     }
-    if (this.probedMs > 0) {
-      if (this.lastHeardMs > this.probedMs) this.probedMs = 0;
-      else if (nowMs - this.probedMs >= cancelTimeoutMs) this.fail('lost', 'the remote broker does not answer', null);
-      return;
+    // What is not read cannot be heard.
+    if (this.acks.paused) this.pulse.heard = true;
+    const verdict = this.pulse.look(nowMs, this.user.waits());
+    if (verdict === 'dead') this.fail('lost', 'the remote broker does not answer', null);
+    else if (verdict === 'ask') {
+      this.parts.turn.enter();
+      this.send({ type: PINGREQ });
+      this.parts.turn.leave();
     }
-    // Either side's silence counts, and three quarters leave the packet time to get there.
-    const silentMs = Math.max(nowMs - this.lastSpokeMs, nowMs - this.lastHeardMs);
-    const due = this.keepAliveMs > 0 && silentMs >= this.keepAliveMs * 0.75;
-    const stuck = this.user.waits() && nowMs - this.lastProgressMs >= resendIntervalMs;
-    if (!due && !stuck) return;
-    this.probedMs = nowMs;
-    this.parts.turn.enter();
-    this.send({ type: PINGREQ });
-    this.parts.turn.leave();
   }
 
   private gone(reason: CloseReason): void {
@@ -538,11 +406,12 @@ export class Remote implements OutLink {
     this.timer?.cancel();
     this.timer = null;
     this.writer.close();
-    this.pending.clear();
-    this.answers.clear();
-    this.rest = NOTHING;
+    this.acks.close();
+    this.requests.clear();
   }
 }
+
+function ignore(): void {}
 
 /** Properties that belong to the message and not to its way here; null when there are none. */
 function ownProperties(properties: Properties): Properties | null {
