@@ -14,6 +14,7 @@ import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../
 import { Routes } from '../router/routes.ts';
 import { Budget } from '../session/budget.ts';
 import { Client } from '../session/client.ts';
+import { Held } from '../session/held.ts';
 import { Registry } from '../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
 import type { Session } from '../session/state.ts';
@@ -51,6 +52,11 @@ export interface NativeBrokerOptions {
   readonly sys: SysOptions;
 }
 
+/** A quarter of the memory budget may wait for acknowledgements that are held back. */
+function heldLimit({ memoryBudget }: SessionLimits): number {
+  return memoryBudget > 0 ? memoryBudget / 4 : Number.POSITIVE_INFINITY;
+}
+
 export class NativeBroker implements Broker {
   /** What the journal has kept for bridges; known after start(). */
   spools: Restored['spools'] = new Map();
@@ -74,6 +80,8 @@ export class NativeBroker implements Broker {
     const delivery = newDeliveryStats();
     const budget = new Budget(options.clock, options.log, () => options.pool.usedBytes + delivery.queuedBytes);
     budget.limit = options.limits.memoryBudget;
+    const held = new Held();
+    held.limit = heldLimit(options.limits);
     this.core = {
       clock: options.clock,
       turn: options.turn,
@@ -85,6 +93,7 @@ export class NativeBroker implements Broker {
       stats: newSessionStats(),
       delivery,
       budget,
+      held,
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };
@@ -169,6 +178,7 @@ export class NativeBroker implements Broker {
   setLimits(limits: SessionLimits): void {
     this.core.limits = limits;
     this.core.budget.limit = limits.memoryBudget;
+    this.core.held.limit = heldLimit(limits);
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
   }
 

@@ -4,18 +4,25 @@ import { Fifo } from '../base/queue.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
 import type { Hold } from '../mqtt/message.ts';
-import { type AckPacket, PUBREC, type Version } from '../mqtt/packet.ts';
+import { type AckPacket, PUBACK, PUBREC, type Version } from '../mqtt/packet.ts';
 import { reasonText, SUCCESS } from '../mqtt/reason.ts';
+import { CLIENT_HELD_BYTES, type Held } from './held.ts';
 
 interface Waiting {
   readonly type: AckPacket['type'];
   readonly packetId: number;
+  readonly bytes: number;
   reasonCode: number;
   settled: boolean;
 }
 
 export class Acks {
   private readonly waiting = new Fifo<Waiting>();
+  private pubacks = 0;
+  private bytes = 0;
+  private readonly held: Held;
+  private calm: (() => void) | null = null;
+  private calmCount = 0;
   private readonly writer: Writer;
   private readonly version: Version;
   private readonly reasonStrings: boolean;
@@ -29,7 +36,9 @@ export class Acks {
     onFailure: (packetId: number, reasonCode: number) => void,
     onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void,
     reasonStrings: boolean,
+    held: Held,
   ) {
+    this.held = held;
     this.writer = writer;
     this.version = version;
     this.onFailure = onFailure;
@@ -37,13 +46,30 @@ export class Acks {
     this.reasonStrings = reasonStrings;
   }
 
-  /** Publishes that have no answer yet. */
-  get pending(): number {
-    return this.waiting.length;
+  /** QoS 1 publishes that have no answer yet. */
+  get unacknowledged(): number {
+    return this.pubacks;
   }
 
-  /** Answers now, or when `hold` is done and all earlier ones are answered. */
-  answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null): void {
+  /** Whether so much waits that no more should be read: `most` answers, too many bytes, or anything while all clients hold too much. */
+  crowded(most: number): boolean {
+    const count = this.waiting.length;
+    return count > 0 && (count >= most || this.bytes >= CLIENT_HELD_BYTES || this.held.exceeded);
+  }
+
+  /** Resolves when half of what crowded() has found is answered. */
+  calmed(most: number): Promise<void> {
+    this.calmCount = most >> 1;
+    return new Promise((resolve) => {
+      this.calm = resolve;
+    });
+  }
+
+  /**
+   * Answers now, or when `hold` is done and all earlier ones are answered.
+   * @param bytes what the message weighs while it waits
+   */
+  answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null, bytes = 0): void {
     if (this.waiting.length === 0 && (hold === null || !hold.open)) {
       // A hold that is done already may have a bad end.
       let code = reasonCode;
@@ -53,9 +79,14 @@ export class Acks {
       this.write(type, packetId, code);
       return;
     }
-    const entry: Waiting = { type, packetId, reasonCode, settled: hold === null };
+    const entry: Waiting = { type, packetId, bytes, reasonCode, settled: hold === null };
     this.waiting.push(entry);
-    hold?.whenDone((held) => {
+    this.bytes += bytes;
+    if (type === PUBACK) this.pubacks++;
+    if (hold === null) return;
+    this.held.bytes += bytes;
+    hold.whenDone((held) => {
+      this.held.bytes -= bytes;
       if (held > entry.reasonCode) entry.reasonCode = held;
       entry.settled = true;
       this.drain();
@@ -70,10 +101,22 @@ export class Acks {
   private drain(): void {
     for (;;) {
       const first = this.waiting.peek();
-      if (first === undefined || !first.settled) return;
+      if (first === undefined || !first.settled) break;
       this.waiting.shift();
+      this.bytes -= first.bytes;
+      if (first.type === PUBACK) this.pubacks--;
       this.write(first.type, first.packetId, first.reasonCode);
     }
+    if (this.calm !== null) this.tellCalm();
+  }
+
+  private tellCalm(): void {
+    const { calm, held } = this;
+    const count = this.waiting.length;
+    if (calm === null || count > this.calmCount || this.bytes > CLIENT_HELD_BYTES / 2) return;
+    if (count > 0 && held.exceeded) return;
+    this.calm = null;
+    calm();
   }
 
   private write(type: AckPacket['type'], packetId: number, reasonCode: number): void {

@@ -65,6 +65,7 @@ import {
   type Refusal,
   sessionExpiry,
 } from './connect.ts';
+import { heldCount } from './held.ts';
 import { hintFor, mayBeConnect } from './hint.ts';
 import { Inbound, WAIT } from './publish.ts';
 import type { Registry } from './registry.ts';
@@ -105,6 +106,8 @@ export class Client {
   private readonly assembler = new Assembler();
   private inbound: Inbound | null = null;
   private acks: Acks | null = null;
+  /** Acknowledgements that may wait before reading stops. */
+  private mostHeld = 0;
   private exchange: Exchange | null = null;
   private method: string | null = null;
   /** The client takes reason strings outside CONNACK and DISCONNECT. */
@@ -337,6 +340,10 @@ export class Client {
           return at;
         }
         at = next;
+        if (this.acks?.crowded(this.mostHeld)) {
+          this.suspend(this.acks.calmed(this.mostHeld), () => {});
+          return at;
+        }
       } else {
         const packetEnd = frame.end;
         this.packet(buffer, frame);
@@ -635,7 +642,9 @@ export class Client {
         if (type === PUBREC && frees(type, reasonCode)) this.inbound?.refused(packetId);
       },
       this.reasonStrings,
+      core.held,
     );
+    this.mostHeld = heldCount(packet.version, core.limits.maxAwaitingRel);
     this.inbound = new Inbound({
       core,
       session,

@@ -154,7 +154,8 @@ export class Inbound {
     }
     const receivers = this.core.router.publish(publication, this.current());
     if (publication.stored) this.core.journal.barrier(publication.hold());
-    this.acks.answer(PUBACK, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held);
+    const bytes = publication.payloadEnd - publication.payloadStart;
+    this.acks.answer(PUBACK, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held, bytes);
   }
 
   private exactlyOnce(publication: Publication): void {
@@ -182,7 +183,8 @@ export class Inbound {
     this.remember(packetId, publication);
     const receivers = this.core.router.publish(publication, this.current());
     if (publication.stored) this.core.journal.barrier(publication.hold());
-    this.acks.answer(PUBREC, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held);
+    const bytes = publication.payloadEnd - publication.payloadStart;
+    this.acks.answer(PUBREC, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held, bytes);
   }
 
   private remember(packetId: number, publication: Publication): void {
@@ -201,8 +203,10 @@ export class Inbound {
   }
 
   private checkQuota(): void {
-    const maximum = this.core.limits.maxAwaitingRel;
-    if (maximum > 0 && this.acks.pending + this.open >= maximum) {
+    // Before 5.0 nobody is told of a Receive Maximum: such a client is not read for a while instead (client.ts).
+    const maximum = this.five ? this.core.limits.maxAwaitingRel : 0;
+    // QoS 2 publishes are in `open` from the PUBLISH on, whether their PUBREC waits or not.
+    if (maximum > 0 && this.acks.unacknowledged + this.open >= maximum) {
       throw new ProtocolError(RECEIVE_MAXIMUM_EXCEEDED, `more than ${maximum} publishes without acknowledgement`); // [MQTT-3.3.4-7]
     }
   }

@@ -6,6 +6,7 @@
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
+//   held.ts       how much may wait for acknowledgements that are held back
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
@@ -19,6 +20,7 @@ import type { Qos } from '../mqtt/packet.ts';
 import type { Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
 import type { Budget } from './budget.ts';
+import type { Held } from './held.ts';
 
 /** What clients may ask for. 0 = no limit, except where said. */
 export interface SessionLimits {
@@ -104,5 +106,7 @@ export interface Core {
   readonly delivery: DeliveryStats;
   readonly makeOutbox: MakeOutbox;
   readonly budget: Budget;
+  /** What waits for acknowledgements that are held back. */
+  readonly held: Held;
   readonly emit: (event: BrokerEvent) => void;
 }
