@@ -1,6 +1,7 @@
 // Calls of the REST API, and who is logged in. Used by every page. The cookie is the browser's; the token that changes have to send is kept here.
 // A call without a valid session ends in the login page, whichever page made it.
 import { createStore } from './store.ts';
+import type { Problem } from './types.ts';
 
 export type Role = 'viewer' | 'operator' | 'admin';
 const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
@@ -10,11 +11,6 @@ export interface Me {
   readonly role: Role;
   readonly via: 'open' | 'basic' | 'jwt' | 'session';
   readonly csrf: string | null;
-}
-
-export interface Problem {
-  readonly pointer: string;
-  readonly message: string;
 }
 
 /** A call that was refused, with what the answer says about it. */

@@ -1,6 +1,5 @@
 // A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and its tests.
-import type { Problem } from './api.ts';
-import type { Bridge, Rule } from './types.ts';
+import type { Bridge, Problem, Rule } from './types.ts';
 
 export type Direction = 'pub' | 'sub';
 

@@ -1,5 +1,11 @@
 // Documents of the REST API as the pages read them. Only what is shown is named.
 
+/** What is wrong with a document, and where in it (RFC 6901). */
+export interface Problem {
+  readonly pointer: string;
+  readonly message: string;
+}
+
 export interface Rule {
   readonly enable?: boolean;
   readonly local_topic?: string;
