@@ -6,12 +6,14 @@ import { Turn } from '../../src/base/turn.ts';
 import type {
   BridgeOptions,
   ForwardOptions,
+  PairBridgeOptions,
   PubBridgeOptions,
   SubBridgeOptions,
   SubscriptionOptions,
 } from '../../src/bridge/bridge.ts';
+import { Spools } from '../../src/bridge/spool.ts';
 import { Supervisor } from '../../src/bridge/supervisor.ts';
-import type { SpOptions, SpSocket } from '../../src/sp/sp.ts';
+import type { Protocol, SpOptions, SpSocket } from '../../src/sp/sp.ts';
 import { SP_DEFAULTS, testDriver, Watch } from './spsockets.ts';
 import { StubBroker } from './stubbroker.ts';
 
@@ -74,6 +76,17 @@ export function subBridge(
   return { ...COMMON, type: 'sub', name, urls: [`inproc://${name}-sub`], subscription, ...more };
 }
 
+export function pairBridge(
+  name: string,
+  forwards: ForwardOptions[],
+  subscription: SubscriptionOptions[],
+  more: Partial<PairBridgeOptions> = {},
+): PairBridgeOptions {
+  const urls = [`inproc://${name}-pair`];
+  const sending = { sendBuffer: 4 << 20, overflow: 'block', spool: 0, forwards } as const;
+  return { ...COMMON, type: 'pair', name, urls, protocol: 'pair0', ...sending, subscription, ...more };
+}
+
 export interface Peer {
   readonly socket: SpSocket;
   readonly watch: Watch;
@@ -83,6 +96,7 @@ export interface Peer {
 export class BridgeBench {
   readonly broker = new StubBroker();
   readonly metrics = new Metrics();
+  readonly spools = new Spools(null, systemClock, () => {}, new Map(), []);
   readonly lines: { level: string; id: string; fields: Record<string, unknown> }[] = [];
   readonly supervisor: Supervisor;
   private readonly driver = testDriver();
@@ -101,12 +115,13 @@ export class BridgeBench {
       turn: new Turn(),
       log,
       metrics: this.metrics,
+      spools: this.spools,
     };
     this.supervisor = new Supervisor(parts, bridges);
   }
 
   /** An SP peer that is attached to the bridge when this resolves. */
-  async peer(kind: 'sub0' | 'pub0', url: string, options: Partial<SpOptions> = {}): Promise<Peer> {
+  async peer(kind: Protocol, url: string, options: Partial<SpOptions> = {}): Promise<Peer> {
     const socket = this.driver.open(kind, { ...SP_DEFAULTS, ...options });
     this.sockets.push(socket);
     const watch = new Watch(socket);
