@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { connect as tlsConnect } from 'node:tls';
+import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { nullLog } from '../../src/base/log.ts';
@@ -27,7 +27,7 @@ async function peer(port: number, act: (socket: Socket) => void): Promise<void> 
   if (!socket.destroyed) await once(socket, 'close');
 }
 
-function fails(port: number, options: Parameters<typeof tlsConnect>[0]): Promise<void> {
+function fails(port: number, options: ConnectionOptions): Promise<void> {
   return new Promise((resolve) => {
     const socket = tlsConnect({ host: '127.0.0.1', port, ...options });
     socket.on('error', () => {});

@@ -16,7 +16,8 @@ describe('tagsIn', () => {
       { id: 'MQTT-3-8.3-4', version: null, mark: '!' },
     ]);
   });
-  it('takes sections and plain words for none', () => expect(tagsIn('[section 3.1] [MQTT-4.7] MQTT-3.1.4-2')).toEqual([]));
+  it('takes sections and plain words for none', () =>
+    expect(tagsIn('[section 3.1] [MQTT-4.7] MQTT-3.1.4-2')).toEqual([]));
 });
 
 describe('the list of statements', () => {

@@ -1,0 +1,54 @@
+// Stored messages that new subscriptions of one session are still owed: pulled one at a time, in slices, as the client takes them.
+// Used by outbox.ts. A hundred thousand of them must not stall the loop nor fill memory.
+import type { Message } from '../mqtt/message.ts';
+import type { Backlog, Target } from './delivery.ts';
+
+/** Messages sent in a row before others get their turn. */
+const SLICE = 256;
+
+export class Backlogs {
+  private readonly list: Backlog[] = [];
+  private scheduled = false;
+  private readonly pump: () => void;
+
+  /** `pump` is called when it is this session's turn again. */
+  constructor(pump: () => void) {
+    this.pump = pump;
+  }
+
+  get empty(): boolean {
+    return this.list.length === 0;
+  }
+
+  add(backlog: Backlog): void {
+    this.list.push(backlog);
+  }
+
+  clear(): void {
+    this.list.length = 0;
+  }
+
+  /** Hands messages to `deliver` while `hasRoom` says so; what is left after a slice goes on later. */
+  send(hasRoom: () => boolean, deliver: (message: Message, target: Target) => void): void {
+    let left = SLICE;
+    while (this.list.length > 0 && hasRoom()) {
+      if (left-- === 0) {
+        this.continueLater();
+        return;
+      }
+      const backlog = this.list[0];
+      const message = backlog.next();
+      if (message === null) this.list.shift();
+      else deliver(message, backlog.target);
+    }
+  }
+
+  private continueLater(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      this.pump();
+    });
+  }
+}

@@ -1,0 +1,84 @@
+// What one session has been sent and what it has lost, counted for itself and for all sessions together.
+// Used by outbox.ts and sender.ts: whatever is dropped goes through here, each reason under its own name. Logs nothing itself.
+import type { DeliveryStats } from './delivery.ts';
+
+export type Trouble = 'queue-full' | 'slow';
+
+export class Tally {
+  /** Messages of this session alone. */
+  sent = 0;
+  dropped = 0;
+  private readonly stats: DeliveryStats;
+  private readonly onTrouble: (reason: Trouble) => void;
+  /** Told already and not over yet. */
+  private troubled: Trouble | null = null;
+
+  constructor(stats: DeliveryStats, onTrouble: (reason: Trouble) => void) {
+    this.stats = stats;
+    this.onTrouble = onTrouble;
+  }
+
+  /** Messages have been written: `bytes` are those of their whole packets. */
+  wrote(messages: number, bytes: number): void {
+    this.sent += messages;
+    this.stats.sent += messages;
+    this.stats.sentBytes += bytes;
+  }
+
+  /** QoS 0 for a client that does not read. */
+  slow(count: number): void {
+    this.dropped += count;
+    this.stats.droppedSlow += count;
+    this.trouble('slow');
+  }
+
+  full(): void {
+    this.dropped++;
+    this.stats.droppedQueueFull++;
+    this.trouble('queue-full');
+  }
+
+  /** QoS 0 for a session whose client is away. */
+  offline(count: number): void {
+    this.dropped += count;
+    this.stats.droppedOffline += count;
+  }
+
+  tooLarge(): void {
+    this.dropped++;
+    this.stats.droppedTooLarge++;
+  }
+
+  expired(): void {
+    this.dropped++;
+    this.stats.droppedExpired++;
+  }
+
+  forbidden(): void {
+    this.dropped++;
+    this.stats.droppedForbidden++;
+  }
+
+  /** The store could not take it. */
+  refused(): void {
+    this.dropped++;
+    this.stats.refusedStore++;
+  }
+
+  /** A message of `bytes` waits or is in flight (1), or is not any more (-1). */
+  hold(bytes: number, sign: 1 | -1): void {
+    this.stats.queuedBytes += sign * bytes;
+    this.stats.queuedMessages += sign;
+  }
+
+  /** The trouble is over, any or this one: the next time it is told again. */
+  recovered(reason: Trouble | null = null): void {
+    if (reason === null || this.troubled === reason) this.troubled = null;
+  }
+
+  private trouble(reason: Trouble): void {
+    if (this.troubled === reason) return;
+    this.troubled = reason;
+    this.onTrouble(reason);
+  }
+}
