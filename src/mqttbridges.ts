@@ -42,6 +42,8 @@ export class MqttBridges implements MqttWorkers {
   forget(name: string): void {
     const outbox = this.outboxes.get(name);
     this.outboxes.delete(name);
+    const left = outbox?.length ?? this.spools.get(spoolName(name))?.length ?? 0;
+    if (left > 0) this.options.log('warn', 'MQB-DROPPED', { bridge: name, reason: 'removed', messages: left });
     if (outbox === undefined) this.drop(spoolName(name));
     else outbox.clear();
   }
