@@ -347,6 +347,7 @@ export class Gateway implements Service {
     const { HttpServer } = await import('./console/http.ts');
     const { loadPages } = await import('./console/pages.ts');
     const { configKeys } = await import('./configkeys.ts');
+    const { storeView } = await import('./storeview.ts');
     const { clock } = this.parts;
     const server = new HttpServer(
       {
@@ -370,9 +371,13 @@ export class Gateway implements Service {
           };
           return access.access(query.listener).authorizer.explain(identity, query.action, query.topic);
         },
-        proxy: { upstreams: () => this.proxyViews() },
+        proxy: {
+          upstreams: () => this.proxyViews(),
+          drain: (upstream, name, on) =>
+            this.proxies?.drain(upstream, name, on) ? { ok: true } : { ok: false, why: 'missing' },
+        },
         logTail: this.logLines(),
-        store: null,
+        store: () => storeView(this.metrics, this.loaded.config.persistence),
         pages: await loadPages(),
         ready: () => this.state === 'ready',
         settings: () => httpSettings(this.loaded.config.httpServer ?? first),

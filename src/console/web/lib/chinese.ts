@@ -157,6 +157,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   Bridge: '桥接',
   Size: '大小',
   'Reading and publishing messages needs the role operator.': '查看和发布消息需要操作员角色。',
+  'takes no messages': '不再接收消息',
   'nothing is kept on disk': '不写入磁盘',
   '{n} free': '剩余 {n}',
   'Messages in': '流入消息',

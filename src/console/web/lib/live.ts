@@ -138,6 +138,12 @@ function takeBridges(next: { time: number; bridges: readonly BridgeState[] }): v
   bridges.set(next.bridges);
 }
 
+/** Takes what was just asked for: after a switch it is newer than what the stream last said. */
+export function adoptBridges(list: readonly Omit<BridgeState, 'kind'>[]): void {
+  const others = (bridges.get() ?? []).filter(({ kind }) => kind !== 'nng');
+  bridges.set([...list.map((bridge): BridgeState => ({ ...bridge, kind: 'nng' })), ...others]);
+}
+
 function happened(event: Happening): void {
   happenings.set([event, ...happenings.get()].slice(0, HAPPENINGS));
 }

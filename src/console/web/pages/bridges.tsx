@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { call, can, escaped, fetchData } from '../lib/api.ts';
 import { type BridgeForm, bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
-import { bridges as liveBridges, useLoaded } from '../lib/live.ts';
+import { adoptBridges, bridges as liveBridges, useLoaded } from '../lib/live.ts';
 import { useStore } from '../lib/store.ts';
 import type { Bridge, BridgeState, RemoteBridge } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
@@ -174,9 +174,15 @@ function Bench() {
   );
 }
 
+async function loadBridges(): Promise<readonly Bridge[]> {
+  const list = await fetchData<readonly Bridge[]>('/nng/bridges');
+  adoptBridges(list);
+  return list;
+}
+
 export function BridgesPage() {
   const live = useStore(liveBridges);
-  const list = useLoaded(() => fetchData<readonly Bridge[]>('/nng/bridges'), 'bridges', 10_000);
+  const list = useLoaded(loadBridges, 'bridges', 10_000);
   const remote = useLoaded(() => fetchData<{ bridge: { nodes: readonly RemoteBridge[] } }>('/bridges'), 'remote', 5000);
   const [editing, setEditing] = useState<{ form: BridgeForm | null } | null>(null);
   const [removing, setRemoving] = useState<Bridge | null>(null);

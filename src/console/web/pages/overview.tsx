@@ -24,11 +24,13 @@ function perSecond(value: number | null): string {
 }
 
 /** What the store says about itself, if anything is kept. */
-function storeNote(store: Stats['store']): { value: string; note: string } {
-  if (store === null || store.enable === false) return { value: t('off'), note: t('nothing is kept on disk') };
-  const size = typeof store.bytes === 'number' ? bytes(store.bytes) : t('on');
-  const free = typeof store.free === 'number' ? t('{n} free', { n: bytes(store.free) }) : String(store.state ?? '');
-  return { value: size, note: free };
+function storeNote(store: Stats['store']): { value: string; note: string; tone: string } {
+  if (store === null || store.enable !== true) {
+    return { value: t('off'), note: t('nothing is kept on disk'), tone: '' };
+  }
+  const used = typeof store.bytes === 'number' ? bytes(store.bytes) : t('on');
+  if (store.state !== 'ok') return { value: used, note: t('takes no messages'), tone: 'warn' };
+  return { value: used, note: typeof store.free === 'number' ? t('{n} free', { n: bytes(store.free) }) : '', tone: '' };
 }
 
 function Tiles({ now }: { readonly now: Stats }) {
@@ -61,7 +63,7 @@ function Tiles({ now }: { readonly now: Stats }) {
       />
       <Tile label={t('Memory')} value={bytes(now.memory)} note={t('processor {n}', { n: percent(now.cpu) })} />
       <Tile label={t('Queued')} value={count(now.queued)} note={bytes(now.queued_bytes)} />
-      <Tile label={t('Disk')} value={kept.value} note={kept.note} />
+      <Tile label={t('Disk')} value={kept.value} note={kept.note} tone={kept.tone} />
     </div>
   );
 }

@@ -48,6 +48,8 @@ const TONES: Readonly<Record<string, string>> = {
   info: 'calm',
   warn: 'warn',
   fatal: 'bad',
+  good: 'good',
+  bad: 'bad',
 };
 
 export function Badge({ state, text }: { readonly state: string; readonly text?: string }) {
