@@ -46,7 +46,6 @@ export class Entrance {
   private bound: Bound[] = [];
   private readonly relays = new Set<Relay>();
   private sweeper: Timer | null = null;
-  private onEmpty: (() => void) | null = null;
 
   constructor(options: ProxyOptions, context: EntranceContext) {
     this.name = options.name;
@@ -95,8 +94,8 @@ export class Entrance {
     await this.listener?.stop();
     this.listener = null;
     const relays = [...this.relays];
-    for (const relay of relays) relay.stop();
-    await this.emptied(deadlineMs);
+    const gone = Promise.all(relays.map((relay) => relay.stop()));
+    if (deadlineMs > 0) await this.within(deadlineMs, gone);
     for (const relay of relays) relay.destroy();
     this.parts.metrics.drop({ proxy: this.name });
   }
@@ -115,7 +114,6 @@ export class Entrance {
     this.cells.active.value--;
     this.byAddress.leave(relay.remoteAddress);
     this.record(rules, entry);
-    if (this.relays.size === 0) this.onEmpty?.();
   }
 
   private async open(): Promise<void> {
@@ -196,14 +194,13 @@ export class Entrance {
     for (const relay of this.relays) relay.sweep(nowMs);
   }
 
-  private emptied(deadlineMs: number): Promise<void> {
-    if (this.relays.size === 0) return Promise.resolve();
+  private within(deadlineMs: number, work: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.parts.clock.after(deadlineMs, resolve);
-      this.onEmpty = () => {
+      void work.finally(() => {
         timer.cancel();
         resolve();
-      };
+      });
     });
   }
 }

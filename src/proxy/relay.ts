@@ -8,11 +8,11 @@
 //
 // Must not log, keep or show a password. Sources: MQTT 5.0 sections 3.1, 3.2, 4.13; NGINX stream phases (docs/proxy.md).
 import type { Timer } from '../base/clock.ts';
-import { ProtocolError } from '../base/errors.ts';
+import type { ProtocolError } from '../base/errors.ts';
 import { ConnectError, encodeConnack, encodeRefusal } from '../codec/connect.ts';
 import { encodeDisconnect } from '../codec/session.ts';
 import { CONNACK, DISCONNECT, type Version } from '../mqtt/packet.ts';
-import { SERVER_UNAVAILABLE, UNSUPPORTED_PROTOCOL_VERSION } from '../mqtt/reason.ts';
+import { NOT_AUTHORIZED, SERVER_UNAVAILABLE, UNSUPPORTED_PROTOCOL_VERSION } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Entry, Status } from './accesslog.ts';
 import type { Selection } from './balance.ts';
@@ -20,9 +20,8 @@ import { helloName } from './clienthello.ts';
 import { ConnackWatch } from './connack.ts';
 import type { Entrance } from './entrance.ts';
 import { connectionFacts, type Facts, takeConnect } from './facts.ts';
-import { Inspector } from './inspect.ts';
+import { Guard } from './guard.ts';
 import { type ConnectLayout, readLayout } from './layout.ts';
-import { Rate } from './limits.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
 import { Preread } from './preread.ts';
@@ -30,13 +29,15 @@ import { LOCAL } from './proxy.ts';
 import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
 import { Splice, type SpliceEnd } from './splice.ts';
-import { Tap, type TapFilter } from './tap.ts';
+import { Tap } from './tap.ts';
 import { Counted, judge, type Passage } from './verdict.ts';
 
 type State = 'reading' | 'dialing' | 'open' | 'local' | 'over';
 
 /** What `idle_timeout = auto` adds to one and a half keep alives: the server, who knows better, closes first. */
 const IDLE_GRACE_MS = 10_000;
+/** One side has ended, the other takes nothing of what is left for it: after this it gets no more. */
+const ENDING_MS = 30_000;
 
 const END_REASONS: Readonly<Record<SpliceEnd, string>> = {
   client: 'closed by client',
@@ -68,12 +69,13 @@ export class Relay {
   private readonly abort = new AbortController();
   private splice: Splice | null = null;
   private tap: Tap | null = null;
+  private guard: Guard | null = null;
   /** Bytes besides those of the splice: CONNECT with what came along, and what we answered. */
   private ownIn = 0;
   private ownOut = 0;
   /** Milliseconds without a byte that end an open session; 0 = never. */
   private idleMs = 0;
-  private seenBytes = 0;
+  private seenMark = 0;
   private seenMs = 0;
   private toldIn = 0;
   private toldOut = 0;
@@ -114,24 +116,33 @@ export class Relay {
 
   /** Called now and then: ends a session that has been silent for too long. Also brings the byte metrics up to date. */
   sweep(nowMs: number): void {
-    const bytes = this.bytesIn() + this.bytesOut();
     this.tellBytes();
-    if (this.state !== 'open') return;
-    if (bytes !== this.seenBytes) {
-      this.seenBytes = bytes;
+    const { splice } = this;
+    if (this.state !== 'open' || splice === null) return;
+    // What one side takes moves it on as well as what the other sends.
+    const mark = this.bytesIn() + this.bytesOut() - splice.waiting;
+    if (mark !== this.seenMark) {
+      this.seenMark = mark;
       this.seenMs = nowMs;
-    } else if (this.idleMs > 0 && nowMs - this.seenMs >= this.idleMs) {
-      this.splice?.stop();
+      return;
+    }
+    const silentMs = nowMs - this.seenMs;
+    if (splice.ending && silentMs >= ENDING_MS) {
+      splice.destroy();
+      this.finish(200, 'the other side takes nothing more');
+    } else if (this.idleMs > 0 && silentMs >= this.idleMs) {
+      void splice.stop();
       this.finish(200, 'idle');
     }
   }
 
-  /** Ends the session because the proxy stops. Clients of the built-in broker are the broker's. */
-  stop(): void {
+  /** Ends the session because the proxy stops; resolves when its connections are closed. Clients of the built-in broker are the broker's. */
+  async stop(): Promise<void> {
     if (this.state === 'local') return;
-    if (this.splice !== null) this.splice.stop();
-    else this.client.destroy();
+    const gone = this.splice?.stop();
+    if (gone === undefined) this.client.destroy();
     this.finish(200, 'proxy stops');
+    await gone;
   }
 
   /** Closes at once what stop() has left lingering. */
@@ -254,10 +265,9 @@ export class Relay {
     this.tap = tap;
     // What was read counts once, as it came: the tap sees it again in the form the broker gets.
     if (bytes !== null) this.ownIn -= bytes.length;
-    if (passage?.filter)
-      tap.filtered((toBroker, toClient) => this.inspector(passage, toBroker, toClient, (on) => hold(client, on)));
+    if (passage?.filter) tap.filter((out, back) => this.guarding(passage, out, back, (on) => tap.hold(on)));
     home.parts.local(tap, name, prereadTimeoutMs);
-    client.resume();
+    tap.resume();
   }
 
   /** Dials one server after the other; each gets the whole CONNECT. Never rejects. */
@@ -310,28 +320,24 @@ export class Relay {
     const splice = new Splice(client, server, halfClose, (end) => this.finish(200, END_REASONS[end]));
     this.splice = splice;
     splice.start();
-    const filter = passage?.filter
-      ? this.inspector(
-          passage,
-          (out) => splice.up.send(out),
-          (out) => splice.down.send(out),
-          (on) => splice.up.hold(on),
-        )
-      : null;
+    const filter = this.guarding(
+      passage,
+      (out) => splice.up.send(out),
+      (out) => splice.down.send(out),
+      (on) => splice.up.hold(on),
+    );
     if (bytes !== null) {
       if (filter === null) splice.up.send(bytes);
       else filter.fromClient(bytes);
     }
     if (passage === null) server.onData(splice.down.onChunk);
     else this.watchConnack(server, splice, filter);
-    // The CONNECT may have ended it all.
-    if (this.splice !== splice) return;
     client.onData(filter === null ? splice.up.onChunk : splice.up.counting((chunk) => filter.fromClient(chunk)));
-    client.resume();
+    splice.up.resume();
   }
 
   /** The server's first packet is looked at; what is behind it only by a filter. */
-  private watchConnack(server: Connection, splice: Splice, filter: TapFilter | null): void {
+  private watchConnack(server: Connection, splice: Splice, filter: Guard | null): void {
     const { facts, home } = this;
     if (facts.version === 0) return;
     const watch = new ConnackWatch(facts.version, facts.clientId === '' ? this.rewrittenId : null);
@@ -355,40 +361,28 @@ export class Relay {
     );
   }
 
-  /** Reads every packet of this client from now on. A packet that breaks a rule ends the session; too many messages wait. */
-  private inspector(
-    { filter }: Passage,
+  /** Reads every packet of this client from now on; null = nothing is to be looked at. */
+  private guarding(
+    passage: Passage | null,
     toServer: (bytes: Buffer) => void,
     toClient: (bytes: Buffer) => void,
     hold: (on: boolean) => void,
-  ): TapFilter {
-    const { facts, home } = this;
-    if (filter === null || facts.version === 0) throw new Error('there is nothing to inspect by');
-    const { fromClient, fromServer } = new Inspector(filter, facts.version, home.cells.filtered, toServer, toClient);
-    const { clock } = home.parts;
-    const rate = new Rate();
-    const { messagesPerSecond } = filter.options;
-    const guarded = (work: (bytes: Buffer) => void) => (bytes: Buffer) => {
-      if (this.state !== 'open' && this.state !== 'local') return;
-      try {
-        work(bytes);
-      } catch (error) {
-        if (!(error instanceof ProtocolError)) throw error;
-        this.broken(error, toClient);
-      }
-    };
-    return {
-      fromServer: guarded((bytes) => fromServer.push(bytes)),
-      fromClient: guarded((bytes) => {
-        const before = fromClient.messages;
-        fromClient.push(bytes);
-        const waitMs = rate.owe(fromClient.messages - before, messagesPerSecond, clock.mono());
-        if (waitMs === 0) return;
-        hold(true);
-        this.timer?.cancel();
-        this.timer = clock.after(waitMs, () => hold(false));
-      }),
-    };
+  ): Guard | null {
+    const { home } = this;
+    const { version } = this.facts;
+    if (passage === null || passage.filter === null || version === 0) return null;
+    this.guard = new Guard({
+      filter: passage.filter,
+      version,
+      connectBytes: passage.connect.length,
+      cells: home.cells.filtered,
+      clock: home.parts.clock,
+      toServer,
+      toClient,
+      hold,
+      onBroken: (error) => this.broken(error, toClient),
+    });
+    return this.guard;
   }
 
   // ---- the end
@@ -399,8 +393,8 @@ export class Relay {
     if (facts.version === 5)
       toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null })); // [MQTT-4.13.1-1]
     if (this.splice === null) this.client.end();
-    else this.splice.stop();
-    this.finish(error.reasonCode === 0x87 ? 403 : 400, error.message);
+    else void this.splice.stop();
+    this.finish(error.reasonCode === NOT_AUTHORIZED ? 403 : 400, error.message);
   }
 
   /** `code`: what a client is told with `reject = connack`, 0 = nothing; `version` null = its version is not known. */
@@ -428,6 +422,7 @@ export class Relay {
     if (this.state === 'over') return;
     this.state = 'over';
     this.timer?.cancel();
+    this.guard?.stop();
     this.abort.abort();
     this.counted.release();
     if (this.pool !== null && this.peer !== null) this.pool.release(this.peer);
@@ -477,9 +472,4 @@ export class Relay {
 /** Seconds to the milliseconds of silence that end a session; without keep alive the kernel's own probes have to do. */
 function idleOf(keepAlive: number): number {
   return keepAlive === 0 ? 0 : keepAlive * 1500 + IDLE_GRACE_MS;
-}
-
-function hold(connection: Connection, on: boolean): void {
-  if (on) connection.pause();
-  else connection.resume();
 }

@@ -65,12 +65,17 @@ export class Flow {
     }
   }
 
+  /** Begins to read, unless something holds it. */
+  resume(): void {
+    if (!this.held && !this.paused) this.source.resume();
+  }
+
   /** Stops reading for a reason of the owner's, or goes on. */
   hold(on: boolean): void {
     if (this.held === on) return;
     this.held = on;
     if (on) this.source.pause();
-    else if (!this.paused) this.source.resume();
+    else this.resume();
   }
 
   /** The source sends nothing more. */
@@ -102,6 +107,9 @@ export class Splice {
   private over = false;
   private first: SpliceEnd | null = null;
   private firstFlow: Flow | null = null;
+  /** Sides that are not closed. */
+  private open = 2;
+  private onGone: (() => void) | null = null;
   /** Called when the server has ended, before that is handed on: for bytes that somebody holds back. */
   beforeServerEnd: (() => void) | null = null;
 
@@ -124,11 +132,25 @@ export class Splice {
     server.onClose((reason) => this.closed(this.down, reason.by === 'error' ? 'server-error' : 'server'));
   }
 
-  /** Ends both sides now; onOver is not called any more. */
-  stop(): void {
+  /** Chunks under way in both directions. */
+  get waiting(): number {
+    return this.up.waiting + this.down.waiting;
+  }
+
+  /** One side has ended. */
+  get ending(): boolean {
+    return this.first !== null;
+  }
+
+  /** Ends both sides, after what is under way; onOver is not called any more. Resolves when both are closed. */
+  stop(): Promise<void> {
     this.over = true;
     this.client.end();
     this.server.end();
+    if (this.open === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.onGone = resolve;
+    });
   }
 
   /** Closes both at once. */
@@ -147,6 +169,7 @@ export class Splice {
 
   /** A side is gone: what it sent is still handed on, what is meant for it has nowhere to go. */
   private closed(flow: Flow, by: SpliceEnd): void {
+    if (--this.open === 0) this.onGone?.();
     if (this.over) return;
     this.begin(flow, by);
     flow.end();

@@ -2,13 +2,8 @@
 // Made by relay.ts for routes to "local". With `inspect` every packet goes through the client's filter on both ways; else nothing is changed.
 
 import type { CloseReason, Connection, TlsInfo, TransportKind } from '../transport/transport.ts';
+import type { Guard } from './guard.ts';
 import type { Out } from './inspect.ts';
-
-/** The filter of one client, as far as it is needed here. */
-export interface TapFilter {
-  fromClient(bytes: Buffer): void;
-  fromServer(bytes: Buffer): void;
-}
 
 const NOTHING = Buffer.alloc(0);
 
@@ -23,7 +18,9 @@ export class Tap implements Connection {
   private readonly below: Connection;
   private handler: ((reason: CloseReason) => void) | null = null;
   private reader: ((chunk: Buffer) => void) | null = null;
-  private filter: TapFilter | null = null;
+  private guard: Guard | null = null;
+  private paused = false;
+  private held = false;
 
   /** `onClosed` is called once, after the broker has been told. */
   constructor(below: Connection, onClosed: (reason: CloseReason) => void) {
@@ -43,9 +40,9 @@ export class Tap implements Connection {
     return this.below.queuedBytes;
   }
 
-  /** Has everything filtered from now on: `make` gets where bytes for the broker and for the client go. */
-  filtered(make: (toBroker: Out, toClient: Out) => TapFilter): void {
-    this.filter = make(
+  /** Has everything filtered from now on if there is something to filter by: `make` gets where bytes for the broker and for the client go. */
+  filter(make: (toBroker: Out, toClient: Out) => Guard | null): void {
+    this.guard = make(
       (bytes) => this.reader?.(bytes),
       (bytes) => {
         this.bytesOut += bytes.length;
@@ -58,8 +55,8 @@ export class Tap implements Connection {
     this.reader = handler;
     this.below.onData((chunk) => {
       this.bytesIn += chunk.length;
-      if (this.filter === null) handler(chunk);
-      else this.filter.fromClient(chunk);
+      if (this.guard === null) handler(chunk);
+      else this.guard.fromClient(chunk);
     });
   }
 
@@ -72,13 +69,13 @@ export class Tap implements Connection {
   }
 
   write(bytes: Uint8Array, done: () => void): void {
-    if (this.filter === null) {
+    if (this.guard === null) {
       this.bytesOut += bytes.length;
       this.below.write(bytes, done);
       return;
     }
     // A copy: the filter may keep the beginning of a packet, and these bytes are the writer's again when done() is called.
-    this.filter.fromServer(Buffer.from(bytes));
+    this.guard.fromServer(Buffer.from(bytes));
     this.below.write(NOTHING, done);
   }
 
@@ -90,12 +87,21 @@ export class Tap implements Connection {
     this.below.uncork();
   }
 
+  /** Stops reading for the filter, or goes on; the broker's own pause() stands beside it. */
+  hold(on: boolean): void {
+    this.held = on;
+    if (on) this.below.pause();
+    else if (!this.paused) this.below.resume();
+  }
+
   pause(): void {
+    this.paused = true;
     this.below.pause();
   }
 
   resume(): void {
-    this.below.resume();
+    this.paused = false;
+    if (!this.held) this.below.resume();
   }
 
   shutdown(): void {

@@ -5,7 +5,7 @@ import { Metrics } from '../../src/base/metrics.ts';
 import { encodeConnect } from '../../src/codec/connect.ts';
 import { CONNECT, type ConnectPacket } from '../../src/mqtt/packet.ts';
 import { addressFacts, type Facts } from '../../src/proxy/facts.ts';
-import type { ProxyOptions, ProxyParts, ServerOptions, UpstreamOptions } from '../../src/proxy/proxy.ts';
+import type { FilterOptions, ProxyOptions, ProxyParts, ServerOptions, UpstreamOptions } from '../../src/proxy/proxy.ts';
 import { listenMemory, MemoryNetwork } from '../../src/transport/memory.ts';
 import { encodeProxyHeader } from '../../src/transport/proxyline.ts';
 import { withPushback } from '../../src/transport/pushback.ts';
@@ -111,6 +111,16 @@ export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
     ...fields,
   };
 }
+
+/** A filter that lets everything through as it is. */
+export const OPEN_FILTER: FilterOptions = {
+  prefix: '',
+  publish: { allow: [], deny: [] },
+  subscribe: { allow: [], deny: [] },
+  denied: 'ignore',
+  messagesPerSecond: 0,
+  userProperties: [],
+};
 
 export interface MemoryParts {
   readonly parts: ProxyParts;
