@@ -228,11 +228,13 @@ export class Outbox implements SessionOutbox {
   end(): void {
     this.peer = null;
     this.backlogs.clear();
-    const shared = this.inflight.kept().filter((e) => e.share !== null && this.inflight.state(e.packetId) !== RELEASED);
-    for (const entry of this.inflight.kept()) this.tally.hold(entry.message.bytes, -1);
-    for (const entry of this.queue) {
-      this.tally.hold(entry.message.bytes, -1);
-      if (entry.share !== null) shared.push(entry);
+    const shared: Entry[] = [];
+    for (const entries of [this.inflight.kept(), this.queue]) {
+      for (const entry of entries) {
+        this.tally.hold(entry.message.bytes, -1);
+        // A QoS 2 message that was sent to this member is for no other [MQTT-4.8.2-5].
+        if (entry.share !== null && !(entry.qos === 2 && entry.sent)) shared.push(entry);
+      }
     }
     this.inflight.clear();
     this.queue.clear();

@@ -12,6 +12,8 @@ import { SubscriptionTrie } from './trie.ts';
 
 /** Routes kept; above that all are forgotten and found again as they are needed. */
 const ROUTES = 20_000;
+/** Longer topics are not kept: twenty thousand of 64 KB each would be a client's way to fill memory. */
+const LONG_CHARACTERS = 256;
 
 export class Routes implements Router {
   version = 1;
@@ -78,6 +80,7 @@ export class Routes implements Router {
   }
 
   route(topic: string): Route {
+    if (topic.length > LONG_CHARACTERS) return this.find(topic);
     const known = this.routes.get(topic);
     if (known !== undefined && known.version === this.version) return known;
     if (known === undefined && this.routes.size >= ROUTES) this.routes.clear();

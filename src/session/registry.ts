@@ -1,7 +1,7 @@
 // All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are due.
 // Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1 section 3.1.2.4.
 import type { Access, Identity } from '../auth/auth.ts';
-import { Message, Publication } from '../mqtt/message.ts';
+import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import type { RestoredSession } from '../store/store.ts';
@@ -254,20 +254,27 @@ export class Registry {
     const allowed =
       access === null ? true : access.authorizer.publish(session.identity, will.topicName, will.qos, will.retain);
     const publish = (may: boolean): void => {
-      this.forgetWill(session);
-      if (!may) {
-        core.stats.deniedWill++;
-        return;
+      if (!may) core.stats.deniedWill++;
+      else {
+        core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
+        const publication = new Publication(session.origin);
+        publication.load(this.willMessage(session, will));
+        core.turn.enter();
+        core.router.publish(publication, core.router.route(will.topicName));
+        core.turn.leave();
       }
-      core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
-      const publication = new Publication(session.origin);
-      publication.load(this.willMessage(session, will));
-      core.turn.enter();
-      core.router.publish(publication, core.router.route(will.topicName));
-      core.turn.leave();
+      this.willSettled(session);
     };
     if (typeof allowed === 'boolean') publish(allowed);
     else void allowed.then(publish);
+  }
+
+  /** The store forgets the will together with what it brought, not before: a crash between them would lose it. */
+  private willSettled(session: Session): void {
+    // While a source of rights was asked the client may have come back: its new will stays.
+    if (!session.outbox.durable || session.will !== null || session.pendingWill !== null) return;
+    this.forgetWill(session);
+    this.core.journal.barrierAll(new Hold());
   }
 }
 

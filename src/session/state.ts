@@ -9,7 +9,7 @@ import type { Version, Will } from '../mqtt/packet.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Client } from './client.ts';
 import type { Core } from './session.ts';
-import { READ_VERDICTS } from './verdicts.ts';
+import { Verdicts } from './verdicts.ts';
 
 /** Session Expiry Interval that means never (MQTT 5.0 section 3.1.2.11.2). */
 export const NEVER = 0xffff_ffff;
@@ -44,7 +44,7 @@ export class Session {
   pendingWill: Will | null = null;
   private access: (() => Access) | null = null;
   private readVersion = -1;
-  private readonly readVerdicts = new Map<string, boolean>();
+  private readonly readVerdicts = new Verdicts();
 
   constructor(core: Core, identity: Identity, version: Version, cleanStart: boolean) {
     this.clientId = identity.clientId;
@@ -97,7 +97,6 @@ export class Session {
     let verdict = this.readVerdicts.get(topic);
     if (verdict === undefined) {
       verdict = authorizer.deliver(this.identity, topic);
-      if (this.readVerdicts.size >= READ_VERDICTS) this.readVerdicts.clear();
       this.readVerdicts.set(topic, verdict);
     }
     return verdict;
