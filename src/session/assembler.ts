@@ -1,5 +1,5 @@
 // A packet that arrives in pieces: its bytes are collected here once, in a buffer that grows with what has really come.
-// Used by client.ts for the packet that a chunk cuts, never for whole ones. A peer that announces much and sends little costs little.
+// Used by reader.ts for the packet that a chunk cuts, never for whole ones. A peer that announces much and sends little costs little.
 import type { Frame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
 

@@ -1,16 +1,15 @@
-// One connection that speaks MQTT: reads packets, hands each to its handler, and is the one place where a ProtocolError becomes bytes.
+// One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes bytes.
 // Made by broker/native.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
-// While an authenticator or authorizer is asked, nothing further is read: what has come stays in `unread` [MQTT-3.1.4-5].
-import type { AuthResult, Credentials, EnhancedExchange, EnhancedStep, Identity } from '../auth/auth.ts';
+// Bytes become packets in reader.ts; what a CONNECT leads to is in connect.ts and, for AUTH, in enhanced.ts.
+import type { AuthResult, Credentials, Identity } from '../auth/auth.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';
 import { Writer } from '../base/writer.ts';
 import type { ListenerContext } from '../broker/broker.ts';
 import { ackPacketId, decodeAck } from '../codec/ack.ts';
-import { type Frame, newFrame } from '../codec/codec.ts';
+import type { Frame } from '../codec/codec.ts';
 import { ConnectError, encodeRefusal } from '../codec/connect.ts';
-import { readFrame } from '../codec/frame.ts';
 import { checkFrame, decodePacket } from '../codec/packet.ts';
-import { encodeAuth, encodeDisconnect } from '../codec/session.ts';
+import { encodeDisconnect } from '../codec/session.ts';
 import { encodeSuback, encodeUnsuback } from '../codec/subscribe.ts';
 import { Hold } from '../mqtt/message.ts';
 import {
@@ -22,7 +21,6 @@ import {
   PINGREQ,
   PUBACK,
   PUBCOMP,
-  PUBLISH,
   PUBREC,
   PUBREL,
   SUBACK,
@@ -36,14 +34,12 @@ import {
 import type { Properties } from '../mqtt/property.ts';
 import {
   BAD_AUTHENTICATION_METHOD,
-  CONTINUE_AUTHENTICATION,
   DISCONNECT_WITH_WILL,
   KEEP_ALIVE_TIMEOUT,
   MALFORMED_PACKET,
   NORMAL_DISCONNECTION,
   PROTOCOL_ERROR,
   QUOTA_EXCEEDED,
-  RE_AUTHENTICATE,
   reasonText,
   SESSION_TAKEN_OVER,
   SUCCESS,
@@ -51,38 +47,27 @@ import {
 } from '../mqtt/reason.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
 import { Acks, frees } from './acks.ts';
-import { Assembler } from './assembler.ts';
 import {
+  admit,
   assignClientId,
-  beginExchange,
   capExpiry,
   checkLimits,
   credentialsOf,
   encodeAccepted,
   encodeRefused,
-  identityOf,
-  keepAliveOf,
   type Refusal,
-  sessionExpiry,
 } from './connect.ts';
-import { heldCount } from './held.ts';
-import { hintFor, mayBeConnect } from './hint.ts';
-import { Inbound, WAIT } from './publish.ts';
+import { EnhancedAuthentication } from './enhanced.ts';
+import { hintFor } from './hint.ts';
+import { Inbound } from './publish.ts';
+import { Reader } from './reader.ts';
 import type { Registry } from './registry.ts';
 import type { Core } from './session.ts';
+import { Stall } from './stall.ts';
 import type { Session } from './state.ts';
 import { type Subscribed, subscribe, unsubscribe } from './subscribe.ts';
 
 export type ClientState = 'connect' | 'auth' | 'open' | 'closed';
-
-/** The exchange of an enhanced authentication in progress, at CONNECT or later. */
-interface Exchange {
-  readonly method: string;
-  readonly steps: EnhancedExchange;
-  /** Set while the CONNECT is not answered. */
-  readonly packet: ConnectPacket | null;
-  readonly credentials: Credentials;
-}
 
 export class Client {
   state: ClientState = 'connect';
@@ -92,32 +77,26 @@ export class Client {
   readonly listener: ListenerContext;
   readonly writer: Writer;
   readonly startedMs: number;
-  /** Monotonic milliseconds when the last bytes came. */
-  heardMs: number;
-  /** Monotonic milliseconds since when the writer has been full without moving; 0 = it moves. */
-  stuckMs = 0;
   /** Silence after which the connection is closed; 0 = never. */
   keepAliveMs = 0;
-  private stuckBytes = 0;
+  /** Told when a client is in. */
+  onOpened: ((client: Client, session: Session) => void) | null = null;
+  /** Told once for every client that had been let in. */
+  onClosed: ((client: Client, session: Session, reason: string, reasonCode: number) => void) | null = null;
   private readonly core: Core;
   private readonly registry: Registry;
   private readonly forget: (client: Client) => void;
-  private readonly frame: Frame = newFrame();
-  private readonly assembler = new Assembler();
-  private inbound: Inbound | null = null;
+  private readonly reader: Reader;
+  private readonly stall = new Stall();
   private acks: Acks | null = null;
-  /** Acknowledgements that may wait before reading stops. */
-  private mostHeld = 0;
-  private exchange: Exchange | null = null;
-  private method: string | null = null;
+  private enhanced: EnhancedAuthentication | null = null;
   /** The client takes reason strings outside CONNACK and DISCONNECT. */
   private reasonStrings = false;
   private expiryInterval = 0;
+  /** The client id that a client without one has been given. */
+  private assigned: string | null = null;
   /** Bytes that a packet to this client may have [MQTT-3.1.2-24]. */
   private maximumPacketSize = Number.POSITIVE_INFINITY;
-  /** An answer is being waited for: bytes that come go to `unread`. */
-  private suspended = false;
-  private unread: Buffer[] = [];
   /** How the connection ends: with the will unless a DISCONNECT said otherwise. */
   private withWill = true;
   private takenOver = false;
@@ -137,13 +116,18 @@ export class Client {
     this.listener = listener;
     this.forget = forget;
     this.startedMs = core.clock.mono();
-    this.heardMs = this.startedMs;
     this.writer = new Writer(core.turn, core.pool, connection, () => this.session?.outbox.pump());
+    this.reader = new Reader(core, connection, {
+      maxBytes: () => this.maxBytes(),
+      packet: (buffer, frame) => this.packet(buffer, frame),
+      notMqtt: (buffer, at, end) => this.notMqtt(buffer, at, end),
+      fail: (error) => this.fail(error),
+    });
   }
 
   start(): void {
     this.connection.onClose((reason) => this.closed(reason));
-    this.connection.onData((chunk) => this.data(chunk));
+    this.reader.start();
   }
 
   // ---- ends
@@ -177,22 +161,13 @@ export class Client {
       if (limitMs > 0 && nowMs - this.startedMs > limitMs) this.refuse('no CONNECT in time');
       return;
     }
-    if (this.keepAliveMs > 0 && nowMs - this.heardMs > this.keepAliveMs && !this.suspended) {
+    if (this.keepAliveMs > 0 && nowMs - this.reader.heardMs > this.keepAliveMs && !this.reader.suspended) {
       this.disconnect(KEEP_ALIVE_TIMEOUT, 'keep alive timeout'); // [MQTT-3.1.2-22]
       return;
     }
-    this.checkStuck(nowMs);
-  }
-
-  private checkStuck(nowMs: number): void {
-    const { writeBuffer } = this.core.limits.outbox;
-    const timeoutMs = this.core.limits.sendTimeoutMs;
-    const bytes = this.connection.queuedBytes;
-    if (writeBuffer === 0 || timeoutMs === 0 || this.writer.queuedBytes < writeBuffer || bytes !== this.stuckBytes) {
-      this.stuckMs = 0;
-      this.stuckBytes = bytes;
-    } else if (this.stuckMs === 0) this.stuckMs = nowMs;
-    else if (nowMs - this.stuckMs > timeoutMs) this.disconnect(QUOTA_EXCEEDED, 'the client does not read');
+    const { outbox, sendTimeoutMs } = this.core.limits;
+    if (this.stall.lasts(nowMs, this.writer, this.connection, outbox.writeBuffer, sendTimeoutMs))
+      this.disconnect(QUOTA_EXCEEDED, 'the client does not read');
   }
 
   private finish(): void {
@@ -202,9 +177,7 @@ export class Client {
     this.writer.flush();
     this.writer.close();
     this.acks?.close();
-    this.assembler.clear();
-    this.unread = [];
-    this.core.budget.release(this.connection);
+    this.reader.close();
     this.connection.end();
     this.forget(this);
     if (session === null || session.client !== this) return;
@@ -224,11 +197,6 @@ export class Client {
     this.registry.close(session, this.withWill, this.takenOver);
     this.onClosed?.(this, session, this.closeReason, this.closeCode);
   }
-
-  /** Told once for every client that had been let in. */
-  onClosed: ((client: Client, session: Session, reason: string, reasonCode: number) => void) | null = null;
-  /** Told when a client is in. */
-  onOpened: ((client: Client, session: Session) => void) | null = null;
 
   private closed(reason: CloseReason): void {
     if (this.state === 'closed') return;
@@ -276,50 +244,6 @@ export class Client {
     if (!this.writer.closed) this.writer.append(packet, 0, packet.length);
   }
 
-  // ---- reading
-
-  private data(chunk: Buffer): void {
-    if (this.state === 'closed') return;
-    const { core } = this;
-    this.heardMs = core.clock.mono(); // Any packet, whole or not, is a sign of life [MQTT-3.1.2-22].
-    core.stats.bytesIn += chunk.length;
-    core.turn.enter();
-    try {
-      if (this.suspended) this.unread.push(Buffer.from(chunk));
-      else this.read(chunk);
-      if (core.budget.exceeded && !this.suspended) core.budget.hold(this.connection);
-    } catch (error) {
-      this.fail(error);
-    } finally {
-      core.turn.leave();
-    }
-  }
-
-  private read(chunk: Buffer): void {
-    let at = 0;
-    const end = chunk.length;
-    while (this.assembler.active) {
-      at = this.assembler.feed(chunk, at, end, this.frame, this.maxBytes());
-      if (!this.assembler.complete) return;
-      const packet = this.assembler.take();
-      const done = this.packets(packet, 0, packet.length);
-      if (this.state === 'closed') return;
-      if (this.suspended) {
-        if (done < packet.length) this.keepUnread(packet, done, packet.length);
-        if (at < end) this.keepUnread(chunk, at, end);
-        return;
-      }
-    }
-    at = this.packets(chunk, at, end);
-    if (at >= end || this.state === 'closed') return;
-    if (this.suspended) this.keepUnread(chunk, at, end);
-    else this.assembler.feed(chunk, at, end, this.frame, this.maxBytes());
-  }
-
-  private keepUnread(chunk: Buffer, at: number, end: number): void {
-    this.unread.push(Buffer.from(chunk.subarray(at, end)));
-  }
-
   private maxBytes(): number {
     const { maxPacketSize, maxConnectSize } = this.core.limits;
     const packet = maxPacketSize === 0 ? Number.POSITIVE_INFINITY : maxPacketSize;
@@ -327,70 +251,10 @@ export class Client {
     return maxConnectSize === 0 ? packet : Math.min(packet, maxConnectSize);
   }
 
-  /** Handles whole packets of buffer[at, end); returns the offset of the first byte that was not handled. */
-  private packets(buffer: Buffer, at: number, end: number): number {
-    const frame = this.frame;
-    while (at < end) {
-      if (this.state === 'connect' && !mayBeConnect(buffer, at, end)) this.notMqtt(buffer, at, end);
-      if (readFrame(buffer, at, end, frame, this.maxBytes()) === 0) return at;
-      if (frame.type === PUBLISH && this.inbound !== null) {
-        const next = this.inbound.publish(buffer, frame, end);
-        if (next === WAIT) {
-          this.suspend(this.inbound.waiting ?? Promise.resolve(false), () => {});
-          return at;
-        }
-        at = next;
-        if (this.acks?.crowded(this.mostHeld)) {
-          this.suspend(this.acks.calmed(this.mostHeld), () => {});
-          return at;
-        }
-      } else {
-        const packetEnd = frame.end;
-        this.packet(buffer, frame);
-        at = packetEnd;
-      }
-      if (this.suspended || this.state === 'closed') return at;
-    }
-    return at;
-  }
-
   private notMqtt(buffer: Buffer, at: number, end: number): never {
     const hint = hintFor(buffer, at, end);
     this.core.log('warn', 'CON-NOT-MQTT', { remote: this.connection.remote, listener: this.listener.name, hint });
     throw new ProtocolError(PROTOCOL_ERROR, `the first packet is not CONNECT: ${hint}`); // [MQTT-3.1.0-1]
-  }
-
-  /** Stops reading until `promise` has settled, then calls `then` and goes on with what has come meanwhile. */
-  private suspend<T>(promise: Promise<T>, then: (value: T) => void): void {
-    this.suspended = true;
-    this.connection.pause();
-    promise.then(
-      (value) => this.wake(() => then(value)),
-      (error) => this.wake(() => this.fail(error)),
-    );
-  }
-
-  private wake(then: () => void): void {
-    if (this.state === 'closed') return;
-    const { turn } = this.core;
-    turn.enter();
-    try {
-      this.suspended = false;
-      this.heardMs = this.core.clock.mono();
-      then();
-      const unread = this.unread;
-      this.unread = [];
-      for (let i = 0; i < unread.length; i++) {
-        if ((this.state as ClientState) === 'closed') return;
-        if (this.suspended) this.unread.push(unread[i]);
-        else this.read(unread[i]);
-      }
-      if (!this.suspended) this.connection.resume();
-    } catch (error) {
-      this.fail(error);
-    } finally {
-      turn.leave();
-    }
   }
 
   // ---- packets
@@ -445,14 +309,14 @@ export class Client {
     if (frame.type === PUBACK) session.outbox.acknowledge(packetId);
     else if (frame.type === PUBREC) session.outbox.received(packetId, reasonCode);
     else if (frame.type === PUBCOMP) session.outbox.complete(packetId);
-    else this.inbound?.release(packetId);
+    else this.reader.inbound?.release(packetId);
   }
 
   private subscribe(packet: SubscribePacket): void {
     const session = this.session;
     if (session === null) return;
     const result = subscribe(this.core, session, this.listener.access(), packet);
-    if (result instanceof Promise) this.suspend(result, (granted) => this.granted(packet.packetId, granted));
+    if (result instanceof Promise) this.reader.suspend(result, (granted) => this.granted(packet.packetId, granted));
     else this.granted(packet.packetId, result);
   }
 
@@ -515,6 +379,7 @@ export class Client {
   // ---- CONNECT
 
   private connect(packet: ConnectPacket): void {
+    this.reader.fresh = false;
     this.version = packet.version;
     const refusal = checkLimits(this.core.limits, packet);
     if (refusal !== null) {
@@ -528,29 +393,32 @@ export class Client {
     this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
     const { connection, listener } = this;
     const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
-    const access = listener.access();
     this.assigned = assigned;
     const method = packet.properties?.authenticationMethod;
     if (method !== undefined) {
-      const steps = beginExchange(access, credentials, method);
-      if ('reasonCode' in steps) {
-        this.refuseConnect(packet, steps);
-        return;
-      }
       this.state = 'auth';
-      this.method = method;
-      this.exchange = { method, steps, packet, credentials };
-      this.step(packet.properties?.authenticationData ?? null);
+      this.enhanced = this.enhancedBy(method);
+      this.enhanced.connect(packet, credentials);
       return;
     }
-    const result = access.authenticator.authenticate(credentials);
+    const result = listener.access().authenticator.authenticate(credentials);
     if (result instanceof Promise) {
       this.state = 'auth';
-      this.suspend(result, (known) => this.authenticated(packet, known, null));
-    } else this.authenticated(packet, result, null);
+      this.reader.suspend(result, (known) => this.authenticated(packet, known));
+    } else this.authenticated(packet, result);
   }
 
-  private assigned: string | null = null;
+  private enhancedBy(method: string): EnhancedAuthentication {
+    return new EnhancedAuthentication(method, {
+      access: () => this.listener.access(),
+      credentialsAgain: () =>
+        this.state === 'open' && this.session !== null ? this.credentialsOf(this.session) : null,
+      suspend: (promise, then) => this.reader.suspend(promise, then),
+      send: (packet) => this.send(packet),
+      accepted: (packet, identity, data) => this.open(packet, identity, data),
+      refused: (packet, refusal) => this.refuseConnect(packet, refusal),
+    });
+  }
 
   private refuseConnect(packet: ConnectPacket, refusal: Refusal): void {
     this.core.stats.refused++;
@@ -567,42 +435,16 @@ export class Client {
     this.finish();
   }
 
-  private authenticated(packet: ConnectPacket, result: AuthResult, data: Uint8Array | null): void {
-    if (!result.accepted) {
-      this.refuseConnect(packet, { reasonCode: result.reasonCode, why: result.why });
-      return;
-    }
-    this.open(packet, result.identity, data);
+  private authenticated(packet: ConnectPacket, result: AuthResult): void {
+    if (result.accepted) this.open(packet, result.identity, null);
+    else this.refuseConnect(packet, { reasonCode: result.reasonCode, why: result.why });
   }
 
   private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
     const { core } = this;
-    const before = this.registry.get(identity.clientId);
-    if (before !== undefined && before.client !== null) {
-      core.stats.takeovers++;
-      core.log('info', 'SES-TAKEOVER', {
-        clientId: identity.clientId,
-        remote: this.connection.remote,
-        previous: before.client.connection.remote,
-      });
-      // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
-      const continued =
-        !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
-      before.client.takeOver(continued);
-    }
-    const { session, present, discarded } = this.registry.open(identity, packet.version, packet.cleanStart);
-    if (present) this.registry.cancelWill(session);
+    const { session, present, waits } = admit(core, this.registry, this, packet, identity);
     this.session = session;
-    session.client = this;
-    session.setAccess(() => this.listener.access());
-    session.since = core.clock.now();
-    session.remote = this.connection.remote;
-    session.listener = this.listener.name;
-    session.will = packet.will;
-    session.bridge = packet.bridge;
-    session.keepAlive = keepAliveOf(core.limits, packet);
-    this.expiryInterval = sessionExpiry(core.limits, packet);
-    const told = this.registry.begin(session, this.expiryInterval);
+    this.expiryInterval = session.expiryInterval;
     this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
     const answer = encodeAccepted(core, {
       packet,
@@ -610,7 +452,7 @@ export class Client {
       sessionPresent: present,
       expiryInterval: this.expiryInterval,
       keepAlive: session.keepAlive,
-      authenticationMethod: this.method,
+      authenticationMethod: this.enhanced?.method ?? null,
       authenticationData: authData,
     });
     const opened = (): void => {
@@ -618,7 +460,7 @@ export class Client {
       this.send(answer);
       this.serve(packet, session, identity);
     };
-    if (!told && !discarded) {
+    if (!waits) {
       opened();
       return;
     }
@@ -626,7 +468,7 @@ export class Client {
     this.state = 'auth';
     const hold = new Hold();
     core.journal.barrierAll(hold);
-    this.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), opened);
+    this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), opened);
   }
 
   /** From here on packets are handled: the CONNACK has been written [MQTT-3.2.0-1]. */
@@ -639,13 +481,12 @@ export class Client {
       packet.version,
       () => this.disconnect(QUOTA_EXCEEDED, 'the message could not be kept'),
       (type, packetId, reasonCode) => {
-        if (type === PUBREC && frees(type, reasonCode)) this.inbound?.refused(packetId);
+        if (type === PUBREC && frees(type, reasonCode)) this.reader.inbound?.refused(packetId);
       },
       this.reasonStrings,
       core.held,
     );
-    this.mostHeld = heldCount(packet.version, core.limits.maxAwaitingRel);
-    this.inbound = new Inbound({
+    this.reader.inbound = new Inbound({
       core,
       session,
       identity,
@@ -673,25 +514,15 @@ export class Client {
     });
   }
 
-  // ---- enhanced authentication (MQTT 5.0 section 4.12)
-
   private auth(packet: AuthPacket): void {
-    const method = packet.properties?.authenticationMethod;
-    if (this.method === null || method !== this.method) {
-      throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH with another method than CONNECT'); // [MQTT-4.12.0-5]
+    if (this.enhanced === null) {
+      throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH without an Authentication Method in CONNECT'); // [MQTT-4.12.0-7]
     }
-    if (this.state === 'open' && packet.reasonCode === RE_AUTHENTICATE && this.session !== null) {
-      const credentials = this.credentialsAgain(this.session);
-      const steps = beginExchange(this.listener.access(), credentials, method);
-      if ('reasonCode' in steps) throw new ProtocolError(steps.reasonCode, steps.why);
-      this.exchange = { method, steps, packet: null, credentials };
-    } else if (this.exchange === null || packet.reasonCode !== CONTINUE_AUTHENTICATION) {
-      throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an exchange'); // [MQTT-4.12.1-1]
-    }
-    this.step(packet.properties?.authenticationData ?? null);
+    this.enhanced.auth(packet);
   }
 
-  private credentialsAgain(session: Session): Credentials {
+  /** For authenticating again: a password is not asked for. */
+  private credentialsOf(session: Session): Credentials {
     return {
       clientId: session.clientId,
       username: session.identity.username,
@@ -701,38 +532,6 @@ export class Client {
       tls: this.connection.tls,
       version: 5,
     };
-  }
-
-  private step(data: Uint8Array | null): void {
-    const exchange = this.exchange;
-    if (exchange === null) return;
-    const result = exchange.steps.step(data);
-    if (result instanceof Promise) this.suspend(result, (step) => this.stepped(exchange, step));
-    else this.stepped(exchange, result);
-  }
-
-  private stepped(exchange: Exchange, step: EnhancedStep): void {
-    if (step.kind === 'continue') {
-      this.sendAuth(CONTINUE_AUTHENTICATION, exchange.method, step.data);
-      return;
-    }
-    this.exchange = null;
-    if (step.kind === 'refuse') {
-      if (exchange.packet === null) throw new ProtocolError(step.reasonCode, step.why);
-      this.refuseConnect(exchange.packet, { reasonCode: step.reasonCode, why: step.why });
-      return;
-    }
-    if (exchange.packet !== null) {
-      this.open(exchange.packet, identityOf(exchange.credentials, step.username), step.data);
-      return;
-    }
-    this.sendAuth(SUCCESS, exchange.method, step.data);
-  }
-
-  private sendAuth(reasonCode: number, method: string, data: Uint8Array | null): void {
-    const properties =
-      data === null ? { authenticationMethod: method } : { authenticationMethod: method, authenticationData: data };
-    this.send(encodeAuth({ type: AUTH, reasonCode, properties }));
   }
 }
 

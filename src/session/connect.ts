@@ -1,16 +1,16 @@
-// CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first packet.
+// CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first packet, and by
+// enhanced.ts for those that authenticate with AUTH.
 //
 //   limits -> identify -> authenticate -> (take over, open session) -> answer
 //      \----------\-------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
 //
 // Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
 import { randomBytes } from 'node:crypto';
-import type { Access, Credentials, EnhancedExchange, Identity } from '../auth/auth.ts';
+import type { Credentials, Identity } from '../auth/auth.ts';
 import { encodeConnack } from '../codec/connect.ts';
 import { CONNACK, type ConnectPacket, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import {
-  BAD_AUTHENTICATION_METHOD,
   CLIENT_IDENTIFIER_NOT_VALID,
   QOS_NOT_SUPPORTED,
   RETAIN_NOT_SUPPORTED,
@@ -20,8 +20,10 @@ import {
 } from '../mqtt/reason.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { TlsInfo } from '../transport/transport.ts';
+import type { Client } from './client.ts';
+import type { Registry } from './registry.ts';
 import type { Core, SessionLimits } from './session.ts';
-import { NEVER } from './state.ts';
+import { NEVER, type Session } from './state.ts';
 
 /** A CONNECT that is not accepted. */
 export interface Refusal {
@@ -74,13 +76,6 @@ export function identityOf(credentials: Credentials, username: string | null): I
   };
 }
 
-/** Begins the enhanced authentication that a 5.0 CONNECT asks for (section 4.12); a refusal when the method is not known. */
-export function beginExchange(access: Access, credentials: Credentials, method: string): EnhancedExchange | Refusal {
-  const known = access.enhanced.find((m) => m.name === method);
-  if (known === undefined) return { reasonCode: BAD_AUTHENTICATION_METHOD, why: 'unknown authentication method' }; // [MQTT-4.12.0-1]
-  return known.begin(credentials);
-}
-
 /** Session Expiry Interval in force, in seconds: asked for, capped; before 5.0 a session without clean start has none of its own. */
 export function sessionExpiry(limits: SessionLimits, packet: ConnectPacket): number {
   const asked = packet.version === 5 ? (packet.properties?.sessionExpiryInterval ?? 0) : packet.cleanStart ? 0 : NEVER;
@@ -97,6 +92,53 @@ export function keepAliveOf(limits: SessionLimits, packet: ConnectPacket): numbe
   const most = limits.maxKeepaliveSeconds;
   if (packet.version < 5 || most === 0 || most >= 65_535) return packet.keepAlive;
   return packet.keepAlive === 0 || packet.keepAlive > most ? most : packet.keepAlive;
+}
+
+/** The session a client has been given. */
+export interface Admitted {
+  readonly session: Session;
+  /** There was one already and it is continued. */
+  readonly present: boolean;
+  /** The store was told something that CONNACK has to wait for. */
+  readonly waits: boolean;
+}
+
+/** Lets an authenticated client in: ends the connection that has its client id, finds or makes the session and puts the client there. */
+export function admit(
+  core: Core,
+  registry: Registry,
+  client: Client,
+  packet: ConnectPacket,
+  identity: Identity,
+): Admitted {
+  takeOver(core, registry, client, packet, identity);
+  const { session, present, discarded } = registry.open(identity, packet.version, packet.cleanStart);
+  if (present) registry.cancelWill(session);
+  session.client = client;
+  session.setAccess(() => client.listener.access());
+  session.since = core.clock.now();
+  session.remote = client.connection.remote;
+  session.listener = client.listener.name;
+  session.will = packet.will;
+  session.bridge = packet.bridge;
+  session.keepAlive = keepAliveOf(core.limits, packet);
+  const told = registry.begin(session, sessionExpiry(core.limits, packet));
+  return { session, present, waits: told || discarded };
+}
+
+/** Another connection with the same client id has to go [MQTT-3.1.4-3]. */
+function takeOver(core: Core, registry: Registry, client: Client, packet: ConnectPacket, identity: Identity): void {
+  const before = registry.get(identity.clientId);
+  if (before === undefined || before.client === null) return;
+  core.stats.takeovers++;
+  core.log('info', 'SES-TAKEOVER', {
+    clientId: identity.clientId,
+    remote: client.connection.remote,
+    previous: before.client.connection.remote,
+  });
+  // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
+  const continued = !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
+  before.client.takeOver(continued);
 }
 
 export interface Accepted {

@@ -1,6 +1,6 @@
 // How much may wait for acknowledgements that something holds back: a commit, or room in the queues of slow SP peers.
 // Past these bounds a client is not read any further until half of it is settled, so what holds keeps no more than that for each client
-// and all of them together, and nothing has to be refused. Used by acks.ts and client.ts; one Held for a broker.
+// and all of them together, and nothing has to be refused. Used by acks.ts and publish.ts; one Held for a broker.
 
 /** Bytes of one client's publishes. */
 export const CLIENT_HELD_BYTES = 4 << 20;

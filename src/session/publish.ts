@@ -1,5 +1,5 @@
 // PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota, routing, answer.
-// One per connection; called by client.ts for every PUBLISH. The hottest code there is: what repeats is remembered (the last topic with
+// One per connection; called by reader.ts for every PUBLISH. The hottest code there is: what repeats is remembered (the last topic with
 // its route and verdict), packets of one topic at QoS 0 are handed on as one run, and nothing is allocated for either.
 
 import type { Access, Identity } from '../auth/auth.ts';
@@ -26,6 +26,7 @@ import {
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { Route } from '../router/router.ts';
 import type { Acks } from './acks.ts';
+import { heldCount } from './held.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 import { WRITE_VERDICTS } from './verdicts.ts';
@@ -66,6 +67,8 @@ export class Inbound {
   private verdictVersion = -1;
   private readonly verdicts = new Map<string, boolean>();
   private readonly aliases: (string | undefined)[] = [];
+  /** Acknowledgements that may wait before no more is read. */
+  private readonly mostHeld: number;
 
   constructor(options: InboundOptions) {
     this.core = options.core;
@@ -77,6 +80,7 @@ export class Inbound {
     this.five = options.version === 5;
     this.publication = new Publication(options.session.origin);
     this.open = options.session.inbound.size;
+    this.mostHeld = heldCount(options.version, options.core.limits.maxAwaitingRel);
   }
 
   /**
@@ -120,6 +124,11 @@ export class Inbound {
     if (scan.qos === 1) this.atLeastOnce(publication);
     else this.exactlyOnce(publication);
     return frame.end;
+  }
+
+  /** Resolves when half of what waits for acknowledgements is answered; null while there is no reason to wait for that. */
+  crowd(): Promise<void> | null {
+    return this.acks.crowded(this.mostHeld) ? this.acks.calmed(this.mostHeld) : null;
   }
 
   /** PUBREL: the client will not send that packet id again for the same message [MQTT-4.3.3-11]. */
@@ -203,7 +212,7 @@ export class Inbound {
   }
 
   private checkQuota(): void {
-    // Before 5.0 nobody is told of a Receive Maximum: such a client is not read for a while instead (client.ts).
+    // Before 5.0 nobody is told of a Receive Maximum: such a client is not read for a while instead (reader.ts).
     const maximum = this.five ? this.core.limits.maxAwaitingRel : 0;
     // QoS 2 publishes are in `open` from the PUBLISH on, whether their PUBREC waits or not.
     if (maximum > 0 && this.acks.unacknowledged + this.open >= maximum) {

@@ -1,8 +1,10 @@
 // SEAM of session/: the inbound half. broker/ builds a Core and hands connections to Client (client.ts); everything a client may do is
 // obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session outlives both.
 //
-//   client.ts     one connection: read loop, dispatch, the one place where a ProtocolError becomes bytes
+//   reader.ts     bytes to packets, waiting                               assembler.ts packets that come in pieces
+//   client.ts     one connection: dispatch, the one place where a ProtocolError becomes bytes
 //   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
+//   enhanced.ts   AUTH: enhanced authentication                           stall.ts    clients that do not read
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together

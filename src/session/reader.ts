@@ -1,0 +1,171 @@
+// The bytes of one connection as packets, in the order they came: whole ones are handled where they lie in the chunk, cut ones are put
+// together first. Made by client.ts. While an answer is waited for (suspend) nothing is handled: what comes stays in `unread` [MQTT-3.1.4-5].
+// Knows no session and answers nothing; whatever is thrown goes to the client's fail().
+import type { Frame } from '../codec/codec.ts';
+import { newFrame } from '../codec/codec.ts';
+import { readFrame } from '../codec/frame.ts';
+import { PUBLISH } from '../mqtt/packet.ts';
+import type { Connection } from '../transport/transport.ts';
+import { Assembler } from './assembler.ts';
+import { mayBeConnect } from './hint.ts';
+import { type Inbound, WAIT } from './publish.ts';
+import type { Core } from './session.ts';
+
+/** What the reader asks of its client. */
+export interface PacketHandler {
+  /** Bytes a packet may have now. */
+  maxBytes(): number;
+  /** Handles the whole packet in `frame`. Throws ProtocolError. */
+  packet(buffer: Buffer, frame: Frame): void;
+  /** buffer[at, end) cannot begin a CONNECT. Throws ProtocolError. */
+  notMqtt(buffer: Buffer, at: number, end: number): void;
+  fail(error: unknown): void;
+}
+
+export class Reader {
+  /** Monotonic milliseconds when the last bytes came. */
+  heardMs: number;
+  /** Nothing has been taken for a CONNECT yet: the first bytes are looked at closely. */
+  fresh = true;
+  /** Takes PUBLISH packets as soon as the client is in; until then they go to packet() like the others. */
+  inbound: Inbound | null = null;
+  private readonly core: Core;
+  private readonly connection: Connection;
+  private readonly handler: PacketHandler;
+  private readonly frame: Frame = newFrame();
+  private readonly assembler = new Assembler();
+  private unread: Buffer[] = [];
+  private state: 'reading' | 'suspended' | 'closed' = 'reading';
+
+  constructor(core: Core, connection: Connection, handler: PacketHandler) {
+    this.core = core;
+    this.connection = connection;
+    this.handler = handler;
+    this.heardMs = core.clock.mono();
+  }
+
+  get suspended(): boolean {
+    return this.state === 'suspended';
+  }
+
+  start(): void {
+    this.connection.onData((chunk) => this.data(chunk));
+  }
+
+  /** Nothing is handled any more. */
+  close(): void {
+    this.state = 'closed';
+    this.assembler.clear();
+    this.unread = [];
+    this.core.budget.release(this.connection);
+  }
+
+  /** Stops reading until `promise` has settled, then calls `then` and goes on with what has come meanwhile. */
+  suspend<T>(promise: Promise<T>, then: (value: T) => void): void {
+    this.state = 'suspended';
+    this.connection.pause();
+    promise.then(
+      (value) => this.wake(() => then(value)),
+      (error) => this.wake(() => this.handler.fail(error)),
+    );
+  }
+
+  // ---- inside
+
+  private data(chunk: Buffer): void {
+    if (this.state === 'closed') return;
+    const { core } = this;
+    this.heardMs = core.clock.mono(); // Any packet, whole or not, is a sign of life [MQTT-3.1.2-22].
+    core.stats.bytesIn += chunk.length;
+    core.turn.enter();
+    try {
+      if (this.state === 'suspended') this.unread.push(Buffer.from(chunk));
+      else this.read(chunk);
+      if (core.budget.exceeded && this.state === 'reading') core.budget.hold(this.connection);
+    } catch (error) {
+      this.handler.fail(error);
+    } finally {
+      core.turn.leave();
+    }
+  }
+
+  private read(chunk: Buffer): void {
+    let at = 0;
+    const end = chunk.length;
+    while (this.assembler.active) {
+      at = this.assembler.feed(chunk, at, end, this.frame, this.handler.maxBytes());
+      if (!this.assembler.complete) return;
+      const packet = this.assembler.take();
+      const done = this.packets(packet, 0, packet.length);
+      if (this.state === 'reading') continue;
+      if (this.suspended) {
+        if (done < packet.length) this.keep(packet, done, packet.length);
+        if (at < end) this.keep(chunk, at, end);
+      }
+      return;
+    }
+    at = this.packets(chunk, at, end);
+    if (at >= end) return;
+    if (this.suspended) this.keep(chunk, at, end);
+    else if (this.state === 'reading') this.assembler.feed(chunk, at, end, this.frame, this.handler.maxBytes());
+  }
+
+  private keep(chunk: Buffer, at: number, end: number): void {
+    this.unread.push(Buffer.from(chunk.subarray(at, end)));
+  }
+
+  /** Handles whole packets of buffer[at, end); returns the offset of the first byte that was not handled. */
+  private packets(buffer: Buffer, at: number, end: number): number {
+    const { frame, handler } = this;
+    let maxBytes = handler.maxBytes();
+    while (at < end) {
+      if (this.fresh && !mayBeConnect(buffer, at, end)) handler.notMqtt(buffer, at, end);
+      if (readFrame(buffer, at, end, frame, maxBytes) === 0) return at;
+      if (frame.type === PUBLISH && this.inbound !== null) {
+        const next = this.inbound.publish(buffer, frame, end);
+        if (next === WAIT) {
+          this.suspend(this.inbound.waiting ?? Promise.resolve(false), () => {});
+          return at;
+        }
+        at = next;
+        const crowd = this.inbound.crowd();
+        if (crowd !== null) {
+          this.suspend(crowd, () => {});
+          return at;
+        }
+      } else {
+        const packetEnd = frame.end;
+        handler.packet(buffer, frame);
+        maxBytes = handler.maxBytes();
+        at = packetEnd;
+      }
+      if (this.state !== 'reading') return at;
+    }
+    return at;
+  }
+
+  private wake(then: () => void): void {
+    if (this.state === 'closed') return;
+    const { turn } = this.core;
+    turn.enter();
+    try {
+      this.state = 'reading';
+      this.heardMs = this.core.clock.mono();
+      then();
+      const unread = this.unread;
+      this.unread = [];
+      for (const chunk of unread) this.readAgain(chunk);
+      if (this.state === 'reading') this.connection.resume();
+    } catch (error) {
+      this.handler.fail(error);
+    } finally {
+      turn.leave();
+    }
+  }
+
+  /** What came meanwhile may bring the next thing to wait for, or the end. */
+  private readAgain(chunk: Buffer): void {
+    if (this.state === 'suspended') this.unread.push(chunk);
+    else if (this.state === 'reading') this.read(chunk);
+  }
+}
