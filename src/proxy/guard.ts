@@ -6,8 +6,9 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { Version } from '../mqtt/packet.ts';
 import type { ClientFilter } from './filter.ts';
-import { type InspectCells, Inspector, type Out } from './inspect.ts';
+import { type InspectCells, Inspector } from './inspect.ts';
 import { Rate } from './limits.ts';
+import type { Out } from './packetstream.ts';
 
 export interface GuardParts {
   readonly filter: ClientFilter;

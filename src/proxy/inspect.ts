@@ -1,14 +1,11 @@
 // Every packet between one client and its server, with `inspect`: topics get the client's prefix on the way in and lose it on the way out,
 // what is not allowed is answered here, user properties are added. Made by relay.ts when a client is joined to its server.
-// Payloads are passed on in the pieces they come in; only the variable header of PUBLISH, and SUBSCRIBE, UNSUBSCRIBE and SUBACK as a whole are held,
-// bounded by HELD_BYTES. Throws ProtocolError for what is no MQTT; the session has to end then.
+// Only the variable header of PUBLISH, and SUBSCRIBE, UNSUBSCRIBE and SUBACK as a whole are held (packetstream.ts).
+// Throws ProtocolError for what is no MQTT; the session has to end then.
 // Source: MQTT 5.0 sections 3.3, 3.8 to 3.11, 3.3.2.3.4 (Topic Alias), 3.3.2.3.5 (Response Topic); 3.1.1 the same without properties.
 import { ProtocolError } from '../base/errors.ts';
 import type { Cell } from '../base/metrics.ts';
 import { encodeAck } from '../codec/ack.ts';
-import { newFrame } from '../codec/codec.ts';
-import { readFrame, VARINT_MAX, varintBytes, writeVarint } from '../codec/frame.ts';
-import { decodeProperties, propertiesBytes, writeProperties } from '../codec/property.ts';
 import {
   decodeSuback,
   decodeSubscribe,
@@ -30,190 +27,18 @@ import {
   type Version,
 } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import { MALFORMED_PACKET, NOT_AUTHORIZED, PACKET_TOO_LARGE, PROTOCOL_ERROR, SUCCESS } from '../mqtt/reason.ts';
+import { MALFORMED_PACKET, NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS } from '../mqtt/reason.ts';
 import type { ClientFilter } from './filter.ts';
+import { type Out, PacketStream } from './packetstream.ts';
+import { type Head, newHead, readHead } from './publishhead.ts';
 
-/** A SUBSCRIBE with thousands of filters, or a PUBLISH whose properties are larger than most payloads, and no more. */
-const HELD_BYTES = 256 * 1024;
 const SUBACK_FAILURE = 0x80;
-
-/** Where the bytes of one direction go. */
-export type Out = (bytes: Buffer) => void;
 
 export interface InspectCells {
   readonly publishDenied: Cell;
   readonly subscribeDenied: Cell;
   /** Messages of the server outside the client's prefix. */
   readonly foreign: Cell;
-}
-
-/** Cuts a stream into packets; `packet` decides about each. Ranges that are passed on unchanged are not copied. */
-abstract class Stream {
-  private readonly out: Out;
-  private held: Buffer | null = null;
-  /** Bytes of the present packet that are still to come, and whether they are passed on. */
-  private left = 0;
-  private passing = true;
-  private pieces: Buffer[] = [];
-  protected readonly frame = newFrame();
-
-  constructor(out: Out) {
-    this.out = out;
-  }
-
-  /** Takes a chunk, which must not change afterwards. */
-  push(chunk: Buffer): void {
-    let bytes = chunk;
-    let at = 0;
-    if (this.held !== null) {
-      bytes = Buffer.concat([this.held, chunk]);
-      this.held = null;
-    } else if (this.left > 0) {
-      at = Math.min(this.left, bytes.length);
-      this.left -= at;
-      if (this.passing) this.pass(bytes, 0, at);
-    }
-    while (at < bytes.length) {
-      const next = this.one(bytes, at);
-      if (next < 0) {
-        this.held = at === 0 ? bytes : bytes.subarray(at);
-        break;
-      }
-      at = next;
-    }
-    this.flush();
-  }
-
-  /** Deals with the packet at `at`; gives the offset behind it (or the end of the bytes), -1 when more are needed. */
-  private one(bytes: Buffer, at: number): number {
-    const { frame } = this;
-    readFrame(bytes, at, bytes.length, frame, VARINT_MAX + 5);
-    if (frame.end === 0) return -1;
-    const whole = frame.end <= bytes.length;
-    if (!whole && this.wantsWhole(frame.type)) {
-      if (frame.end - at > HELD_BYTES) throw new ProtocolError(PACKET_TOO_LARGE, 'packet is too large to be inspected');
-      return -1;
-    }
-    const verdict = this.packet(bytes, Math.min(frame.end, bytes.length));
-    if (verdict === 'more') {
-      if (bytes.length - at > HELD_BYTES)
-        throw new ProtocolError(PACKET_TOO_LARGE, 'header is too large to be inspected');
-      return -1;
-    }
-    const end = Math.min(frame.end, bytes.length);
-    this.left = frame.end - end;
-    this.passing = verdict !== 'drop';
-    if (typeof verdict === 'number') this.pass(bytes, verdict, end);
-    return end;
-  }
-
-  /** Packets that have to be there as a whole. */
-  protected abstract wantsWhole(type: number): boolean;
-
-  /**
-   * Looks at the packet in `frame`, of which [packetStart, end) is there. Gives the offset from which the bytes are passed on (what comes
-   * before has been replaced by put()), 'drop', or 'more'.
-   */
-  protected abstract packet(bytes: Buffer, end: number): number | 'drop' | 'more';
-
-  protected put(bytes: Buffer): void {
-    this.pieces.push(bytes);
-  }
-
-  private pass(bytes: Buffer, start: number, end: number): void {
-    if (start === end) return;
-    const last = this.pieces.at(-1);
-    // Packets that follow each other unchanged leave as one piece.
-    if (
-      last !== undefined &&
-      last.buffer === bytes.buffer &&
-      last.byteOffset + last.length === bytes.byteOffset + start
-    ) {
-      this.pieces[this.pieces.length - 1] = Buffer.from(bytes.buffer, last.byteOffset, last.length + end - start);
-    } else this.pieces.push(bytes.subarray(start, end));
-  }
-
-  private flush(): void {
-    const { pieces } = this;
-    if (pieces.length === 0) return;
-    this.pieces = [];
-    this.out(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces));
-  }
-}
-
-/** The variable header of a PUBLISH. */
-interface Head {
-  readonly qos: number;
-  readonly topicStart: number;
-  readonly topicEnd: number;
-  readonly packetId: number;
-  /** 5.0: decoded where they have to be looked at, else undefined. */
-  readonly properties: Properties | null | undefined;
-  readonly end: number;
-}
-
-/** Reads it in [frame.bodyStart, end); null = not all there. With `decode` the properties are decoded. */
-function readHead(
-  bytes: Buffer,
-  frame: { flags: number; bodyStart: number; end: number },
-  end: number,
-  version: Version,
-  decode: boolean,
-): Head | null {
-  const qos = (frame.flags >> 1) & 3;
-  if (qos === 3) throw new ProtocolError(MALFORMED_PACKET, 'PUBLISH with QoS 3'); // [MQTT-3.3.1-4]
-  const topicStart = frame.bodyStart + 2;
-  if (missing(topicStart, frame.end, end)) return null;
-  const topicEnd = topicStart + bytes.readUInt16BE(frame.bodyStart);
-  const propertiesAt = topicEnd + (qos > 0 ? 2 : 0);
-  if (missing(propertiesAt, frame.end, end)) return null;
-  const packetId = qos > 0 ? bytes.readUInt16BE(topicEnd) : 0;
-  if (version < 5) return { qos, topicStart, topicEnd, packetId, properties: null, end: propertiesAt };
-  let at = propertiesAt;
-  let length = 0;
-  for (let shift = 0, byte = 128; byte > 127; shift += 7) {
-    if (shift > 21) throw new ProtocolError(MALFORMED_PACKET, 'Property Length has more than four bytes');
-    if (missing(at + 1, frame.end, end)) return null;
-    byte = bytes[at++];
-    length |= (byte & 127) << shift;
-  }
-  if (missing(at + length, frame.end, end)) return null;
-  const properties = decode ? decodeProperties(bytes, propertiesAt, at + length, PUBLISH).properties : undefined;
-  return { qos, topicStart, topicEnd, packetId, properties, end: at + length };
-}
-
-/** Whether bytes before `needed` have still to come. Throws ProtocolError when the packet ends before. */
-function missing(needed: number, packetEnd: number, there: number): boolean {
-  if (needed > packetEnd) throw new ProtocolError(MALFORMED_PACKET, 'PUBLISH ends in its header');
-  return needed > there;
-}
-
-/** A PUBLISH up to its payload, with another topic and other properties. */
-function newHead(
-  bytes: Buffer,
-  frame: { packetStart: number; end: number },
-  head: Head,
-  topic: readonly Buffer[],
-  properties: Properties | null | undefined,
-  version: Version,
-): Buffer {
-  const topicBytes = topic.reduce((sum, part) => sum + part.length, 0);
-  const kept = properties === undefined ? head.end - head.topicEnd : head.qos > 0 ? 2 : 0;
-  const ofProperties = properties === undefined || version < 5 ? 0 : propertiesBytes(properties, PUBLISH);
-  const variable = 2 + topicBytes + kept + ofProperties;
-  const remaining = variable + frame.end - head.end;
-  if (remaining > VARINT_MAX) throw new ProtocolError(PACKET_TOO_LARGE, 'packet is too large with its new topic');
-  const out = Buffer.allocUnsafe(1 + varintBytes(remaining) + variable);
-  out[0] = bytes[frame.packetStart];
-  let at = writeVarint(out, 1, remaining);
-  at = out.writeUInt16BE(topicBytes, at);
-  for (const part of topic) {
-    out.set(part, at);
-    at += part.length;
-  }
-  at += bytes.copy(out, at, head.topicEnd, head.topicEnd + kept);
-  if (ofProperties > 0) writeProperties(out, at, properties ?? null, PUBLISH);
-  return out;
 }
 
 export class Inspector {
@@ -227,7 +52,7 @@ export class Inspector {
   }
 }
 
-class ClientStream extends Stream {
+class ClientStream extends PacketStream {
   /** PUBLISH packets so far: what a rate limit counts. */
   messages = 0;
   private readonly filter: ClientFilter;
@@ -366,7 +191,7 @@ function refusal(version: Version): number {
   return version === 5 ? NOT_AUTHORIZED : SUBACK_FAILURE;
 }
 
-class ServerStream extends Stream {
+class ServerStream extends PacketStream {
   private readonly filter: ClientFilter;
   private readonly version: Version;
   private readonly cells: InspectCells;

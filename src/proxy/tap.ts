@@ -3,7 +3,7 @@
 
 import type { CloseReason, Connection, TlsInfo, TransportKind } from '../transport/transport.ts';
 import type { Guard } from './guard.ts';
-import type { Out } from './inspect.ts';
+import type { Out } from './packetstream.ts';
 
 const NOTHING = Buffer.alloc(0);
 
