@@ -1,0 +1,59 @@
+// The Grafana dashboard and the alert rules of etc/: they name only metrics that a gateway has, and promtool takes them.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { renderMetrics } from '../../src/console/metrics.ts';
+import { testGateway } from '../harness/gateway.ts';
+
+const etc = path.join(import.meta.dirname, '../../etc');
+const rules = path.join(etc, 'prometheus/tidegate.rules.yml');
+const promtool = spawnSync('promtool', ['--version']).status === 0;
+
+const CONF = `
+listeners.tcp { bind = "127.0.0.1:0" }
+http_server { ip_addr = "127.0.0.1", port = 0 }
+persistence { path = "./store" }
+bridges.nng.pub.out { enable = true, pub_url = "tcp://127.0.0.1:0", forwards = [ { local_topic = "a/#" } ] }
+bridges.nng.sub.in { enable = true, sub_url = "tcp://127.0.0.1:0", subscription = [ { remote_topic = "a" } ] }
+`;
+
+/** Names of metrics in expressions; what only Prometheus itself makes is left out. */
+function namesIn(text: string): Set<string> {
+  return new Set(text.match(/\b(?:tidegate|process|nodejs)_[a-z0-9_]+/g) ?? []);
+}
+
+test('dashboard and rules name metrics that the gateway has', async () => {
+  const gateway = await testGateway(CONF);
+  const known = namesIn(renderMetrics(gateway.gateway.metrics));
+  await gateway.stop();
+  const dashboard = JSON.parse(readFileSync(path.join(etc, 'grafana/tidegate.json'), 'utf8'));
+  const expressions: string[] = dashboard.panels.flatMap((panel: { targets?: { expr: string }[] }) =>
+    (panel.targets ?? []).map(({ expr }) => expr),
+  );
+  expect(expressions.length).toBeGreaterThan(30);
+  const alerts = [...readFileSync(rules, 'utf8').matchAll(/expr: (.*)/g)].map(([, expr]) => expr);
+  expect(alerts.length).toBeGreaterThan(8);
+  const used = namesIn([...expressions, ...alerts].join('\n'));
+  expect([...used].filter((name) => !known.has(name))).toEqual([]);
+});
+
+test('panels of the dashboard have ids of their own and do not lie on each other', () => {
+  const { panels } = JSON.parse(readFileSync(path.join(etc, 'grafana/tidegate.json'), 'utf8'));
+  const places = new Set<string>();
+  for (const { gridPos } of panels as { gridPos: { x: number; y: number; w: number; h: number } }[]) {
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        expect(places.has(`${x},${y}`)).toBe(false);
+        places.add(`${x},${y}`);
+      }
+    }
+  }
+  expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);
+});
+
+test.skipIf(!promtool)('promtool (Debian package prometheus) takes rules and configuration', () => {
+  expect(execFileSync('promtool', ['check', 'rules', rules], { encoding: 'utf8' })).toContain('SUCCESS');
+  const config = path.join(etc, 'prometheus/prometheus.yml');
+  expect(execFileSync('promtool', ['check', 'config', config], { encoding: 'utf8' })).toContain('SUCCESS');
+});
