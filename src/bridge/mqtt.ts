@@ -335,7 +335,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
     outbox.maxLength = options.maxSendQueueLen;
     outbox.counters = this.forwards.map((rule) => rule.counters);
-    outbox.orphans = new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
+    // Made when there is something to count: a rule was taken away while its messages wait.
+    outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
     for (const { subscription } of this.forwards) if (subscription.topicFilter !== '') client?.subscribe(subscription);
     this.log('info', 'MQB-RULES', {
       ...this.labels,

@@ -48,6 +48,8 @@ export interface OutMessage extends Outgoing {
 export interface OutLink {
   /** How many may be in flight: the remote's Receive Maximum. */
   readonly window: number;
+  /** How many of them at QoS 2. */
+  readonly windowQos2: number;
   /** False while as many bytes are unsent as may be. */
   readonly room: boolean;
   /** Sends it; gives the QoS it went with, -1 when the remote does not take packets of its size. */
@@ -76,7 +78,7 @@ export class MqttOutbox {
   /** Where to count, by rule. Set by the bridge. */
   counters: readonly RuleCounters[] = [];
   /** For messages of rules that are no more. */
-  orphans: RuleCounters | null = null;
+  orphans: (() => RuleCounters) | null = null;
   /** Spooled messages that could not be read. */
   damaged = 0;
   private readonly options: OutboxOptions;
@@ -88,6 +90,8 @@ export class MqttOutbox {
   private owed: OutMessage[] = [];
   private owedSent = 0;
   private resumed = false;
+  /** QoS 2 exchanges under way on this connection. */
+  private exchanges = 0;
   private link: OutLink | null = null;
   private nextSequence: number;
 
@@ -165,6 +169,7 @@ export class MqttOutbox {
   attach(link: OutLink, resumed: boolean): void {
     this.link = link;
     this.resumed = resumed;
+    this.exchanges = 0;
     const pending = [...this.flying];
     if (resumed) this.owed = pending.filter((message) => message.state !== 'done');
     else {
@@ -198,13 +203,12 @@ export class MqttOutbox {
   pump(): void {
     const { link } = this;
     if (link === null) return;
-    while (this.owedSent < this.owed.length && this.inflight < link.window && link.room) {
-      const message = this.owed[this.owedSent++];
-      if (message.state === 'received') link.release(packetIdOf(message));
-      else if (message.state === 'sent' && link.publish(message, packetIdOf(message), true) < 0)
-        this.finish(message, 'too-large');
+    while (this.owedSent < this.owed.length) {
+      const message = this.owed[this.owedSent];
+      if (!link.room || !this.fits(message, link)) return;
+      this.owedSent++;
+      this.resend(message, link);
     }
-    if (this.owedSent < this.owed.length) return;
     const nowMs = this.options.clock.now();
     for (let message = this.waiting.peek(); message !== undefined; message = this.waiting.peek()) {
       if (message.state === 'done') this.flying.push(message);
@@ -261,7 +265,23 @@ export class MqttOutbox {
   private mayFly(message: OutMessage, link: OutLink): boolean {
     if (message.qos === 0) return true;
     const oldest = this.flying.peek();
-    return this.inflight < link.window && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
+    return this.fits(message, link) && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
+  }
+
+  private fits(message: OutMessage, link: OutLink): boolean {
+    return this.inflight < link.window && (message.qos < 2 || this.exchanges < link.windowQos2);
+  }
+
+  private resend(message: OutMessage, link: OutLink): void {
+    const packetId = packetIdOf(message);
+    if (message.state === 'received') {
+      this.exchanges++;
+      link.release(packetId);
+    } else if (message.state === 'sent') {
+      const qos = link.publish(message, packetId, true);
+      if (qos < 0) this.finish(message, 'too-large');
+      else if (qos === 2) this.exchanges++;
+    }
   }
 
   /** False when it has to wait after all. */
@@ -274,6 +294,7 @@ export class MqttOutbox {
       this.sent(message);
       if (message.spooled) this.flying.push(message);
     } else {
+      if (qos === 2) this.exchanges++;
       message.state = 'sent';
       this.byId.set(packetId, message);
       this.flying.push(message);
@@ -288,6 +309,7 @@ export class MqttOutbox {
 
   private finish(message: OutMessage, failure: DropReason | null): void {
     this.byId.delete(packetIdOf(message));
+    if (message.qos === 2 && this.exchanges > 0) this.exchanges--;
     if (failure === null) this.sent(message);
     else this.drop(message, failure);
     this.settle();
@@ -319,6 +341,6 @@ export class MqttOutbox {
   }
 
   private count(rule: number): RuleCounters | null {
-    return this.counters[rule] ?? this.orphans;
+    return this.counters[rule] ?? this.orphans?.() ?? null;
   }
 }

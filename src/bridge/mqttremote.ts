@@ -47,6 +47,8 @@ const WRITE_BUFFER = 4 * 1024 * 1024;
 const TICK_MS = 250;
 /** In flight where the remote tells no Receive Maximum: 3.1 and 3.1.1 brokers keep up with this many, and a reconnect repeats no more. */
 const WINDOW = 1024;
+/** The same for QoS 2: mosquitto closes the connection at the 21st, and it may not say so before 5.0. */
+const WINDOW_QOS2 = 20;
 const ORIGIN = { kind: 'bridge', clientId: '', username: null, bridge: null } as const;
 const NOTHING = Buffer.alloc(0);
 
@@ -72,6 +74,7 @@ export interface RemoteUser {
 export class Remote implements OutLink {
   /** What the remote takes; known after CONNACK. */
   window = WINDOW;
+  windowQos2 = WINDOW_QOS2;
   maximumPacketSize = Number.POSITIVE_INFINITY;
   maximumQos: Qos = 2;
   retainAvailable = true;
@@ -302,6 +305,7 @@ export class Remote implements OutLink {
     }
     // Identifiers of SUBSCRIBE have a range of their own, which leaves these.
     this.window = Math.min(this.window, PUBLISH_IDS);
+    if (options.protoVer === 5) this.windowQos2 = this.window;
     if (told.maximumPacketSize !== undefined) this.maximumPacketSize = told.maximumPacketSize;
     if (told.maximumQos !== undefined) this.maximumQos = told.maximumQos === 1 ? 1 : 0;
     if (told.retainAvailable === false) this.retainAvailable = false;

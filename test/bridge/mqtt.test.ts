@@ -227,6 +227,27 @@ describe('local to remote', () => {
     expect((await call.publish()).payload).toBe('2');
   });
 
+  test('before 5.0 at most 20 exchanges of QoS 2 are under way, after a resumption too', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false });
+    const call = await b.connected();
+    for (let i = 0; i < 30; i++) b.publish('up/a', String(i), 2);
+    for (let i = 0; i < 20; i++) await call.publish();
+    await b.clock.advanceAsync(10);
+    expect(call.unread).toBe(0);
+    call.drop();
+    await b.state('retrying');
+    await b.clock.advanceAsync(5000);
+    const again = await b.connected(null, true);
+    const first = await again.publish();
+    for (let i = 1; i < 20; i++) await again.publish();
+    await b.clock.advanceAsync(10);
+    expect(again.unread).toBe(0);
+    again.ack(PUBREC, first.packetId);
+    await again.packet(PUBREL);
+    again.ack(PUBCOMP, first.packetId);
+    expect((await again.publish()).payload).toBe('20');
+  });
+
   test('limits told in CONNACK hold: QoS, RETAIN, size', async () => {
     const b = bench({ ...FORWARD, protoVer: 5 });
     const call = await b.connected({ maximumQos: 1, retainAvailable: false, maximumPacketSize: 100 });

@@ -150,6 +150,19 @@ describe.skipIf(missing)(title, () => {
     expect([...new Set(there.texts())]).toEqual(Array.from({ length: 50 }, (_, i) => String(i)));
   });
 
+  for (const version of [4, 5]) {
+    test(`a link that breaks again and again brings QoS 2 messages exactly once, version ${version}`, async () => {
+      const port = await freePort();
+      const remote = await Mosquitto.start([
+        'allow_anonymous true',
+        'max_queued_messages 0',
+        `listener ${port} 127.0.0.1`,
+      ]);
+      undo.push(() => remote.stop());
+      await overBrokenLink(port, version, 2);
+    });
+  }
+
   test('one bridge that copies everything both ways makes exactly one copy on each side', async () => {
     for (const version of [4, 5]) {
       const port = await freePort();
@@ -216,8 +229,29 @@ async function exactlyOne(herePort: number, therePort: number): Promise<void> {
   }
 }
 
+/** 400 publishes while the link to the remote is cut ten times. */
+async function overBrokenLink(remotePort: number, version: number, qos: 1 | 2): Promise<void> {
+  const port = await freePort();
+  const relay = await relayTo(remotePort, port);
+  undo.push(() => relay.close());
+  const here =
+    await gatewayWith(`${QUIET}bridges.mqtt.up { server = "mqtt-tcp://127.0.0.1:${port}", proto_ver = ${version}
+    clientid = gw, clean_start = false, conn_properties { session_expiry_interval = 100 }, backoff_max = 100ms
+    forwards = [ { local_topic = "up/#" } ] }`);
+  const there = await client(remotePort, {}, 'up/#');
+  const publisher = await client(here.port);
+  const total = 400;
+  for (let i = 0; i < total; i++) {
+    await publisher.client.publishAsync('up/a', String(i), { qos });
+    if (i % 40 === 20) relay.cut();
+  }
+  await there.until(() => there.texts().includes(String(total - 1)));
+  const wanted = Array.from({ length: total }, (_, i) => String(i));
+  expect(qos === 1 ? [...new Set(there.texts())] : there.texts()).toEqual(wanted);
+}
+
 /** A port that leads to another one: a remote that comes back where it was. */
-async function relayTo(target: number, port: number): Promise<{ close(): void }> {
+async function relayTo(target: number, port: number): Promise<{ cut(): void; close(): void }> {
   const { connect } = await import('node:net');
   const sockets = new Set<{ destroy(): void }>();
   const server: Server = createServer((socket) => {
@@ -230,9 +264,14 @@ async function relayTo(target: number, port: number): Promise<{ close(): void }>
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  };
   return {
+    cut,
     close: () => {
-      for (const socket of sockets) socket.destroy();
+      cut();
       server.close();
     },
   };
@@ -247,6 +286,18 @@ describe('two gateways', () => {
         subscription = [ { remote_topic = "#", qos = 2 } ] }`);
       await bridgeState(here, 'both', 'connected');
       await exactlyOne(here.port, there.port);
+    });
+  }
+
+  for (const [version, qos] of [
+    [4, 1],
+    [4, 2],
+    [5, 2],
+  ] as const) {
+    const what = qos === 1 ? 'at least once' : 'exactly once';
+    test(`a link that breaks again and again brings every message ${what}, in order, version ${version}`, async () => {
+      const remote = await gatewayWith(QUIET);
+      await overBrokenLink(remote.port, version, qos);
     });
   }
 
