@@ -23,6 +23,7 @@ export const MESSAGES = {
   'CLI-PROTOCOL': 'client closed for a protocol error',
   'CLI-SLOW': 'client reads too slowly, messages are dropped or held',
   'SES-TAKEOVER': 'client id connected again, the older connection is closed',
+  'SES-CONTEST': 'two programs seem to use one client id: their connections close each other',
   'SES-EXPIRED': 'session ended',
   'SES-QUEUE-FULL': 'session queue is full, messages are dropped',
   'SES-WILL': 'will published',

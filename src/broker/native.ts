@@ -1,6 +1,6 @@
 // The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker.ts. Built by gateway.ts.
 // Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
-import type { Access } from '../auth/auth.ts';
+import type { Access, Identity } from '../auth/auth.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -14,6 +14,7 @@ import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../
 import { Routes } from '../router/routes.ts';
 import { Budget } from '../session/budget.ts';
 import { Client } from '../session/client.ts';
+import { Contests } from '../session/contest.ts';
 import { Held } from '../session/held.ts';
 import { Registry } from '../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
@@ -94,6 +95,7 @@ export class NativeBroker implements Broker {
       delivery,
       budget,
       held,
+      contests: new Contests(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };
@@ -214,6 +216,12 @@ export class NativeBroker implements Broker {
   client(clientId: string): ClientView | undefined {
     const session = this.registry.get(clientId);
     return session === undefined ? undefined : this.view(session);
+  }
+
+  /** Who a connected client is, as its rights are judged. */
+  identity(clientId: string): Identity | undefined {
+    const session = this.registry.get(clientId);
+    return session === undefined || session.client === null ? undefined : session.identity;
   }
 
   *subscriptions(clientId?: string): Iterable<SubscriptionView> {

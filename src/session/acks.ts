@@ -4,8 +4,8 @@ import { Fifo } from '../base/queue.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
 import type { Hold } from '../mqtt/message.ts';
-import { type AckPacket, PUBACK, PUBREC, type Version } from '../mqtt/packet.ts';
-import { reasonText, SUCCESS } from '../mqtt/reason.ts';
+import { type AckPacket, PUBACK, PUBCOMP, PUBREC, type Version } from '../mqtt/packet.ts';
+import { PACKET_IDENTIFIER_NOT_FOUND, reasonText, SUCCESS } from '../mqtt/reason.ts';
 import { CLIENT_HELD_BYTES, type Held } from './held.ts';
 
 interface Waiting {
@@ -26,7 +26,7 @@ export class Acks {
   private readonly writer: Writer;
   private readonly version: Version;
   private readonly reasonStrings: boolean;
-  /** Before 5.0 a failure cannot be told: the connection is closed instead. */
+  /** A failure that cannot be told: the connection is closed instead. */
   private readonly onFailure: (packetId: number, reasonCode: number) => void;
   private readonly onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void;
 
@@ -123,6 +123,10 @@ export class Acks {
     const writer = this.writer;
     if (writer.closed) return;
     this.onAck(type, packetId, reasonCode);
+    if (fatal(type, reasonCode, this.version)) {
+      this.onFailure(packetId, reasonCode);
+      return;
+    }
     if (this.version === 5 && reasonCode !== SUCCESS) {
       const explained = this.reasonStrings && reasonCode >= 0x80;
       const packet = encodeAck(
@@ -135,14 +139,16 @@ export class Acks {
       writer.append(packet, 0, packet.length);
       return;
     }
-    if (reasonCode >= 0x80 && reasonCode !== 0x92 && this.version < 5) {
-      this.onFailure(packetId, reasonCode);
-      return;
-    }
     writer.reserve(ACK_BYTES);
     writeAck(writer.block, writer.at, type, packetId);
     writer.advance(ACK_BYTES);
   }
+}
+
+/** Whether a failure cannot be told: not at all before 5.0, and PUBCOMP knows none but an identifier that is not known. */
+function fatal(type: AckPacket['type'], reasonCode: number, version: Version): boolean {
+  if (reasonCode < 0x80 || (type === PUBCOMP && reasonCode === PACKET_IDENTIFIER_NOT_FOUND)) return false;
+  return type === PUBCOMP || version < 5;
 }
 
 /** Whether this answer ends a publish's part in the Receive Maximum (MQTT 5.0 section 4.9). */

@@ -35,6 +35,7 @@ import type { Properties } from '../mqtt/property.ts';
 import {
   BAD_AUTHENTICATION_METHOD,
   DISCONNECT_WITH_WILL,
+  IMPLEMENTATION_SPECIFIC_ERROR,
   KEEP_ALIVE_TIMEOUT,
   MALFORMED_PACKET,
   NORMAL_DISCONNECTION,
@@ -116,13 +117,19 @@ export class Client {
     this.listener = listener;
     this.forget = forget;
     this.startedMs = core.clock.mono();
-    this.writer = new Writer(core.turn, core.pool, connection, () => this.session?.outbox.pump());
+    this.writer = new Writer(core.turn, core.pool, connection, () => this.roomCame());
     this.reader = new Reader(core, connection, {
       maxBytes: () => this.maxBytes(),
       packet: (buffer, frame) => this.packet(buffer, frame),
       notMqtt: (buffer, at, end) => this.notMqtt(buffer, at, end),
+      room: () => this.stall.room(this.writer, this.core.limits.outbox.writeBuffer),
       fail: (error) => this.fail(error),
     });
+  }
+
+  private roomCame(): void {
+    this.session?.outbox.pump();
+    this.stall.moved(this.writer, this.core.limits.outbox.writeBuffer);
   }
 
   start(): void {
@@ -142,8 +149,9 @@ export class Client {
       // A reason string is always allowed in DISCONNECT (MQTT 5.0 section 3.1.2.11.7), where it fits [MQTT-3.14.2-3].
       const properties = reasonCode >= 0x80 ? { reasonString: why.slice(0, REASON_CHARACTERS) } : null;
       const told = encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties });
-      const bare = told.length > this.maximumPacketSize;
-      this.send(bare ? encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: null }) : told);
+      const bare = encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: null });
+      const packet = told.length > this.maximumPacketSize ? bare : told;
+      if (packet.length <= this.maximumPacketSize) this.writer.append(packet, 0, packet.length);
     }
     this.finish();
   }
@@ -182,7 +190,8 @@ export class Client {
     this.forget(this);
     if (session === null || session.client !== this) return;
     if (!opened) {
-      this.registry.close(session, false, this.takenOver);
+      // Let in, and gone before its CONNACK was stored: an older will does not wait any more, so this one is due.
+      this.registry.close(session, this.withWill, this.takenOver);
       return;
     }
     this.core.stats.connected--;
@@ -240,8 +249,12 @@ export class Client {
     this.refuse(error.message);
   }
 
+  /** An answer that is larger than the client takes cannot be given, and what asked for it cannot go on [MQTT-3.1.2-24]. */
   private send(packet: Buffer): void {
-    if (!this.writer.closed) this.writer.append(packet, 0, packet.length);
+    if (this.writer.closed) return;
+    if (packet.length <= this.maximumPacketSize) this.writer.append(packet, 0, packet.length);
+    else if (this.state === 'open')
+      this.disconnect(IMPLEMENTATION_SPECIFIC_ERROR, 'the answer is larger than the client takes');
   }
 
   private maxBytes(): number {
@@ -325,7 +338,7 @@ export class Client {
     const answer = encodeSuback(this.version, { type: SUBACK, packetId, reasonCodes: granted.reasonCodes, properties });
     if (!granted.stored) {
       this.send(answer);
-      granted.afterAnswer();
+      if (this.state === 'open') granted.afterAnswer();
       return;
     }
     const hold = new Hold();
@@ -455,6 +468,11 @@ export class Client {
       authenticationMethod: this.enhanced?.method ?? null,
       authenticationData: authData,
     });
+    if (answer.length > this.maximumPacketSize) {
+      this.withWill = false;
+      this.refuse('the CONNACK is larger than the client takes'); // [MQTT-3.1.2-24]
+      return;
+    }
     const opened = (): void => {
       this.state = 'open';
       this.send(answer);

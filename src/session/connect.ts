@@ -136,6 +136,15 @@ function takeOver(core: Core, registry: Registry, client: Client, packet: Connec
     remote: client.connection.remote,
     previous: before.client.connection.remote,
   });
+  const often = core.contests.note(identity.clientId, core.clock.mono());
+  if (often > 0) {
+    core.log('warn', 'SES-CONTEST', {
+      clientId: identity.clientId,
+      remote: client.connection.remote,
+      previous: before.client.connection.remote,
+      takeovers: often,
+    });
+  }
   // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
   const continued = !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
   before.client.takeOver(continued);

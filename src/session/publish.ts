@@ -29,7 +29,7 @@ import type { Acks } from './acks.ts';
 import { heldCount } from './held.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
-import { WRITE_VERDICTS } from './verdicts.ts';
+import { Verdicts } from './verdicts.ts';
 
 /** publish() returns it when an authorizer has to be waited for: `waiting` says for what. */
 export const WAIT = -1;
@@ -46,7 +46,7 @@ export interface InboundOptions {
 export class Inbound {
   /** Set when publish() has returned WAIT: the promise of the verdict that is missing. */
   waiting: Promise<boolean> | null = null;
-  /** QoS 2 publishes between PUBREC and PUBCOMP that count in the Receive Maximum. */
+  /** QoS 2 publishes of this connection that count in the Receive Maximum: those of an earlier one do not (MQTT 5.0 section 4.9). */
   private open = 0;
   private readonly core: Core;
   private readonly session: Session;
@@ -65,7 +65,7 @@ export class Inbound {
   private lastAllowed = false;
   private route: Route | null = null;
   private verdictVersion = -1;
-  private readonly verdicts = new Map<string, boolean>();
+  private readonly verdicts = new Verdicts();
   private readonly aliases: (string | undefined)[] = [];
   /** Acknowledgements that may wait before no more is read. */
   private readonly mostHeld: number;
@@ -79,7 +79,6 @@ export class Inbound {
     this.version = options.version;
     this.five = options.version === 5;
     this.publication = new Publication(options.session.origin);
-    this.open = options.session.inbound.size;
     this.mostHeld = heldCount(options.version, options.core.limits.maxAwaitingRel);
   }
 
@@ -134,21 +133,22 @@ export class Inbound {
   /** PUBREL: the client will not send that packet id again for the same message [MQTT-4.3.3-11]. */
   release(packetId: number): void {
     const session = this.session;
-    if (!session.inbound.delete(packetId)) {
-      this.acks.answer(PUBCOMP, packetId, this.five ? PACKET_IDENTIFIER_NOT_FOUND : SUCCESS, null);
-      return;
-    }
-    if (this.open > 0) this.open--;
-    const { journal } = this.core;
+    const known = session.inbound.delete(packetId);
+    const reasonCode = known || !this.five ? SUCCESS : PACKET_IDENTIFIER_NOT_FOUND;
+    if (known && this.open > 0) this.open--;
     if (!session.outbox.durable) {
-      this.acks.answer(PUBCOMP, packetId, SUCCESS, null);
+      this.acks.answer(PUBCOMP, packetId, reasonCode, null);
       return;
     }
+    const { journal } = this.core;
     this.publication.reset();
     const hold = this.publication.hold();
-    journal.inboundDelete(session.clientId, packetId);
-    journal.barrier(hold);
-    this.acks.answer(PUBCOMP, packetId, SUCCESS, hold);
+    // An identifier that is not known may have been released on a connection that has gone before that was stored.
+    if (known) {
+      journal.inboundDelete(session.clientId, packetId);
+      journal.barrier(hold);
+    } else journal.barrierAll(hold);
+    this.acks.answer(PUBCOMP, packetId, reasonCode, hold);
   }
 
   // ---- QoS
@@ -361,18 +361,13 @@ export class Inbound {
     if (known !== undefined) return known;
     const verdict = authorizer.publish(this.identity, topic, this.scan.qos, this.scan.retain);
     if (typeof verdict === 'boolean') {
-      this.keepVerdict(topic, verdict);
+      this.verdicts.set(topic, verdict);
       return verdict;
     }
     return verdict.then((allowed) => {
-      this.keepVerdict(topic, allowed);
+      this.verdicts.set(topic, allowed);
       return allowed;
     });
-  }
-
-  private keepVerdict(topic: string, verdict: boolean): void {
-    if (this.verdicts.size >= WRITE_VERDICTS) this.verdicts.clear();
-    this.verdicts.set(topic, verdict);
   }
 
   private readAlias(): number {

@@ -19,6 +19,8 @@ export interface PacketHandler {
   packet(buffer: Buffer, frame: Frame): void;
   /** buffer[at, end) cannot begin a CONNECT. Throws ProtocolError. */
   notMqtt(buffer: Buffer, at: number, end: number): void;
+  /** Resolves when the client has taken what it is owed so far; null while that is not too much. */
+  room(): Promise<void> | null;
   fail(error: unknown): void;
 }
 
@@ -81,12 +83,20 @@ export class Reader {
     try {
       if (this.state === 'suspended') this.unread.push(Buffer.from(chunk));
       else this.read(chunk);
-      if (core.budget.exceeded && this.state === 'reading') core.budget.hold(this.connection);
+      if (this.state === 'reading') this.slowDown();
     } catch (error) {
       this.handler.fail(error);
     } finally {
       core.turn.leave();
     }
+  }
+
+  /** Who does not read its answers is not read either; the budget of all clients slows down everybody who sends. */
+  private slowDown(): void {
+    const { budget } = this.core;
+    const room = this.handler.room();
+    if (room !== null) this.suspend(room, () => {});
+    else if (budget.exceeded) budget.hold(this.connection);
   }
 
   private read(chunk: Buffer): void {

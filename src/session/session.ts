@@ -8,6 +8,7 @@
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
+//   stall.ts      clients that do not read                        contest.ts  client ids that two programs use
 //   held.ts       how much may wait for acknowledgements that are held back
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
@@ -22,6 +23,7 @@ import type { Qos } from '../mqtt/packet.ts';
 import type { Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
 import type { Budget } from './budget.ts';
+import type { Contests } from './contest.ts';
 import type { Held } from './held.ts';
 
 /** What clients may ask for. 0 = no limit, except where said. */
@@ -110,5 +112,7 @@ export interface Core {
   readonly budget: Budget;
   /** What waits for acknowledgements that are held back. */
   readonly held: Held;
+  /** Client ids that several programs seem to use. */
+  readonly contests: Contests;
   readonly emit: (event: BrokerEvent) => void;
 }

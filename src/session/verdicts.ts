@@ -31,6 +31,3 @@ export class Verdicts {
     this.long = '';
   }
 }
-
-/** For publish.ts. */
-export const WRITE_VERDICTS = TOPICS;
