@@ -11,7 +11,7 @@ BENCH ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench fuzz docs dist setup peers clean
+.PHONY: help start build check test bench interop fuzz docs dist setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -35,6 +35,9 @@ test: setup peers build ## set up and run all tests
 
 bench: setup peers build ## compare with mosquitto on this machine
 	npx tsx test/bench/run.ts $(BENCH)
+
+interop: setup peers ## NNG bridges against nngcat, nanocat and the nanomsg package; writes docs/interop.md
+	npx tsx test/interop/run.ts --write
 
 fuzz: setup ## throw random bytes at every decoder
 	npx tsx test/fuzz/run.ts --seconds $(FUZZ_SECONDS)

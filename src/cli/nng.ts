@@ -1,4 +1,4 @@
-// `tidegate nng pub` and `tidegate nng sub`: an SP publisher and subscriber for scripts and for looking at a bridge from outside.
+// `tidegate nng pub`, `sub`, `push`, `pull` and `pair`: SP peers for scripts and for looking at a bridge from outside.
 // Called through cli.ts. Uses the native driver over the gateway's own transports; no configuration, no broker.
 // Source: docs/nng-bridges.md (command line), nngcat(1) for what people expect of such a tool.
 import type { Readable } from 'node:stream';
@@ -42,6 +42,14 @@ export interface NngSubOptions extends NngCommon {
   /** null: a topic is a plain prefix; else it has to be followed by this. */
   readonly delimiter: string | null;
   /** 0 = no end. */
+  readonly count: number;
+}
+export interface NngPairOptions extends NngCommon {
+  readonly topic: string | null;
+  readonly delimiter: string;
+  /** null: every line of standard input is a message. */
+  readonly data: string | null;
+  /** Messages to print before it ends, 0 = no end. */
   readonly count: number;
 }
 
@@ -153,20 +161,34 @@ export async function nngPub(options: NngPubOptions, io: Io): Promise<number> {
   const head = options.topic === null || options.raw ? NO_BYTES : Buffer.from(options.topic + options.delimiter);
   const single = options.data === null ? null : bodyOf(options.data, options.hex);
   const station = new Station(options, io);
-  return within(options, io, station, async (over) => {
-    let first = true;
-    for await (const body of bodies(options, single, io.stdin)) {
-      if (!first && options.intervalMs > 0) await new Promise((resolve) => setTimeout(resolve, options.intervalMs));
-      // A publisher waits for its first peer, not for every later one: subscribers come and go.
-      while (!over() && first && station.peers === 0) await station.change();
-      while (!over() && !station.socket.send(head, body, 0, body.length)) await station.change();
-      first = false;
-      if (over()) return;
-    }
-  });
+  return within(options, io, station, (over) =>
+    sendBodies(station, head, bodies(options, single, io.stdin), options.intervalMs, over),
+  );
 }
 
-async function* bodies(options: NngPubOptions, single: Buffer | null, stdin: Readable): AsyncGenerator<Buffer> {
+/** Sends each body once there is a first peer; a sender does not wait for every later one: peers come and go. */
+async function sendBodies(
+  station: Station,
+  head: Uint8Array,
+  messages: AsyncGenerator<Buffer>,
+  intervalMs: number,
+  over: () => boolean,
+): Promise<void> {
+  let first = true;
+  for await (const body of messages) {
+    if (!first && intervalMs > 0) await new Promise((resolve) => setTimeout(resolve, intervalMs));
+    while (!over() && first && station.peers === 0) await station.change();
+    while (!over() && !station.socket.send(head, body, 0, body.length)) await station.change();
+    first = false;
+    if (over()) return;
+  }
+}
+
+async function* bodies(
+  options: Pick<NngPubOptions, 'count' | 'hex'>,
+  single: Buffer | null,
+  stdin: Readable,
+): AsyncGenerator<Buffer> {
   if (single !== null) {
     for (let i = 0; i < options.count; i++) yield single;
     return;
@@ -190,14 +212,10 @@ function bodyOf(text: string, hex: boolean): Buffer {
   return Buffer.from(digits, 'hex');
 }
 
-/** Prints messages until there were `count`. Returns the exit code: 1 when `timeoutMs` ran out first. */
-export async function nngSub(options: NngSubOptions, io: Io): Promise<number> {
-  const station = new Station(options, io);
-  const { socket } = station;
-  for (const topic of options.topics) socket.subscribe(Buffer.from(topic + (options.delimiter ?? '')));
-  if (options.topics.length === 0) socket.subscribe(NO_BYTES);
+/** Prints what the socket receives; gives a function that tells whether `count` messages have come. */
+function printMessages(station: Station, options: Pick<NngSubOptions, 'raw' | 'hex' | 'count'>, io: Io): () => boolean {
   let left = options.count > 0 ? options.count : Number.POSITIVE_INFINITY;
-  socket.onMessage((bytes, start, end) => {
+  station.socket.onMessage((bytes, start, end) => {
     if (left <= 0) return;
     left--;
     const body = Buffer.from(bytes.subarray(start, end));
@@ -206,8 +224,33 @@ export async function nngSub(options: NngSubOptions, io: Io): Promise<number> {
     else io.stdout.write(`${printable(body)}\n`);
     if (left === 0) station.wake();
   });
+  return () => left <= 0;
+}
+
+/** Prints messages until there were `count`. Returns the exit code: 1 when `timeoutMs` ran out first. */
+export async function nngSub(options: NngSubOptions, io: Io): Promise<number> {
+  const station = new Station(options, io);
+  const { socket } = station;
+  for (const topic of options.topics) socket.subscribe(Buffer.from(topic + (options.delimiter ?? '')));
+  if (options.topics.length === 0) socket.subscribe(NO_BYTES);
+  const done = printMessages(station, options, io);
   return within(options, io, station, async (over) => {
-    while (left > 0 && !over()) await station.change();
+    while (!done() && !over()) await station.change();
+  });
+}
+
+/** Sends `data` or each line of standard input, and prints what comes until there were `count`. Returns the exit code. */
+export async function nngPair(options: NngPairOptions, io: Io): Promise<number> {
+  const head = options.topic === null || options.raw ? NO_BYTES : Buffer.from(options.topic + options.delimiter);
+  const single = options.data === null ? null : bodyOf(options.data, options.hex);
+  const station = new Station(options, io);
+  const done = printMessages(station, options, io);
+  return within(options, io, station, async (over) => {
+    // Standard input may never end: what ends the command is what has come.
+    const ended = (): boolean => over() || done();
+    const sending = sendBodies(station, head, bodies({ count: 1, hex: options.hex }, single, io.stdin), 0, ended);
+    sending.catch(() => station.wake());
+    while (!ended()) await station.change();
   });
 }
 
@@ -316,24 +359,30 @@ function withCommon(command: Command, protocol: string): Command {
     .option('--insecure', 'TLS: take any certificate');
 }
 
-/** Adds `nng pub` and `nng sub` to the program. */
-export function registerNng(program: Command, context: Context): void {
-  const nng = program.command('nng').description('publish to or subscribe at SP (NNG, nanomsg) peers');
-  withCommon(nng.command('pub'), 'pub0')
-    .description('publish: each message is topic + delimiter + data')
+/** Options of what is sent. */
+function withSending(command: Command): Command {
+  return command
     .option('--topic <text>', 'what the message begins with', collect)
     .option('--delimiter <text>', 'stands between topic and data (default: /)')
-    .option('--data <text>', 'the message; without it each line of standard input is one')
+    .option('--data <text>', 'the message; without it each line of standard input is one');
+}
+
+function singleTopic(flags: Flags): string | null {
+  if ((flags.topic ?? []).length > 1) throw usage('--topic may be given once');
+  return flags.topic?.[0] ?? null;
+}
+
+function addSender(nng: Command, context: Context, name: 'pub' | 'push', text: string): void {
+  withSending(withCommon(nng.command(name), `${name}0`))
+    .description(text)
     .option('--hex', 'data is written in hexadecimal digits')
     .option('--raw', 'send the data alone, without topic and delimiter')
     .option('--count <n>', 'how often (default: once)')
     .option('--interval <duration>', 'wait between messages (bare numbers are seconds)')
     .action(async (flags: Flags) => {
-      const common = commonOf(flags, ['pub0', 'push0', 'pair0', 'pair1']);
-      if ((flags.topic ?? []).length > 1) throw usage('--topic may be given once');
       const options: NngPubOptions = {
-        ...common,
-        topic: flags.topic?.[0] ?? null,
+        ...commonOf(flags, ['pub0', 'push0', 'pair0', 'pair1']),
+        topic: singleTopic(flags),
         delimiter: flags.delimiter ?? '/',
         data: flags.data ?? null,
         count: wholeNumber(flags.count, '--count', 1),
@@ -341,21 +390,50 @@ export function registerNng(program: Command, context: Context): void {
       };
       context.exit(await nngPub(options, context.io));
     });
-  withCommon(nng.command('sub'), 'sub0')
-    .description('subscribe: prints each message')
-    .option('--topic <prefix>', 'only messages that begin with this (may be repeated; default: all)', collect)
-    .option('--delimiter <text>', 'only messages where this follows the topic at once')
+}
+
+function addReceiver(nng: Command, context: Context, name: 'sub' | 'pull', text: string): void {
+  const command = withCommon(nng.command(name), `${name}0`).description(text);
+  // Only subscribers have prefixes.
+  if (name === 'sub')
+    command
+      .option('--topic <prefix>', 'only messages that begin with this (may be repeated; default: all)', collect)
+      .option('--delimiter <text>', 'only messages where this follows the topic at once');
+  command
     .option('--hex', 'print hexadecimal digits')
     .option('--raw', 'print the bytes as they are, nothing added')
     .option('--count <n>', 'end after so many messages (default: never)')
     .action(async (flags: Flags) => {
-      const common = commonOf(flags, ['sub0', 'pull0', 'pair0', 'pair1']);
       const options: NngSubOptions = {
-        ...common,
+        ...commonOf(flags, ['sub0', 'pull0', 'pair0', 'pair1']),
         topics: flags.topic ?? [],
         delimiter: flags.delimiter ?? null,
         count: wholeNumber(flags.count, '--count', 0),
       };
       context.exit(await nngSub(options, context.io));
+    });
+}
+
+/** Adds the commands below `nng` to the program. */
+export function registerNng(program: Command, context: Context): void {
+  const nng = program.command('nng').description('talk to SP (NNG, nanomsg) peers');
+  addSender(nng, context, 'pub', 'publish: each message is topic + delimiter + data');
+  addReceiver(nng, context, 'sub', 'subscribe: prints each message');
+  addSender(nng, context, 'push', 'send to one peer: each message is topic + delimiter + data');
+  addReceiver(nng, context, 'pull', 'take from a pipeline: prints each message');
+  withSending(withCommon(nng.command('pair'), 'pair0'))
+    .description('talk to one peer: sends, and prints each message that comes')
+    .option('--hex', 'data is written and printed in hexadecimal digits')
+    .option('--raw', 'send the data alone, print the bytes as they are')
+    .option('--count <n>', 'end after so many messages have come (default: never)')
+    .action(async (flags: Flags) => {
+      const options: NngPairOptions = {
+        ...commonOf(flags, ['pair0', 'pair1']),
+        topic: singleTopic(flags),
+        delimiter: flags.delimiter ?? '/',
+        data: flags.data ?? null,
+        count: wholeNumber(flags.count, '--count', 0),
+      };
+      context.exit(await nngPair(options, context.io));
     });
 }

@@ -112,3 +112,28 @@ describe('nng usage', () => {
     });
   }
 });
+
+describe('nng push, pull and pair', () => {
+  test('what push sends pull prints', async () => {
+    const pull = await listening('pull0');
+    expect(await run(['push', '--dial', pull.url, '--topic', 'job', '--data', '1']).code).toBe(0);
+    await pull.watch.until(() => pull.watch.bodies.length === 1);
+    expect(pull.watch.bodies).toEqual(['job/1']);
+    const push = await listening('push0');
+    const { io, code } = run(['pull', '--dial', push.url, '--count', '1']);
+    await push.watch.until(() => push.watch.count('pipe-up') === 1);
+    sendText(push.socket, 'done:2');
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('done:2\n');
+  });
+  test.each(['pair0', 'pair1'] as const)('pair sends and prints over %s', async (protocol) => {
+    const pair = await listening(protocol);
+    const args = ['pair', '--dial', pair.url, '--protocol', protocol, '--topic', 'set', '--data', 'on', '--count', '1'];
+    const { io, code } = run(args);
+    await pair.watch.until(() => pair.watch.bodies.length === 1);
+    expect(pair.watch.bodies).toEqual(['set/on']);
+    sendText(pair.socket, 'state/on');
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('state/on\n');
+  });
+});
