@@ -112,3 +112,26 @@ test('on_corrupt = stop ends the start and leaves the damaged database where it 
   gateway = null;
   rmSync(folder, { recursive: true, force: true });
 });
+
+test('explain judges a connected client as it is and an absent one by what is asked', async () => {
+  gateway = await testGateway(
+    `${TCP}auth { allow_anonymous = true, no_match = deny, acl { rules = [ { permit = allow, username = u, topics = ["a/#"] } ] } }
+     http_server { port = 0 }`,
+  );
+  const named = await mqtt.connectAsync(`mqtt://127.0.0.1:${gateway.port}`, {
+    reconnectPeriod: 0,
+    clientId: 'here',
+    username: 'u',
+  });
+  clients.push(named);
+  const ready = gateway.messages.find(({ id }) => id === 'GW-READY');
+  const explain = async (words: string): Promise<boolean> => {
+    const answer = await fetch(`http://${ready?.fields?.http}/api/v4/access/explain?${words}`);
+    const { data } = (await answer.json()) as { data: { allowed: boolean } };
+    return data.allowed;
+  };
+  expect(await explain('clientid=here&topic=a/1')).toBe(true);
+  expect(await explain('clientid=here&topic=b/1')).toBe(false);
+  expect(await explain('clientid=away&topic=a/1')).toBe(false);
+  expect(await explain('clientid=away&username=u&topic=a/1&action=subscribe')).toBe(true);
+});

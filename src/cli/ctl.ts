@@ -186,17 +186,27 @@ async function retained(work: Work, options: RetainedOptions): Promise<void> {
 }
 
 interface ExplainOptions {
-  readonly clientid: string;
-  readonly topic: string;
-  readonly action: string;
+  readonly clientid?: string;
+  readonly topic?: string;
+  readonly action?: string;
   readonly username?: string;
   readonly address?: string;
   readonly listener?: string;
 }
 
 /** Exit code 1 when it is not allowed, so that scripts can ask. */
-async function explain(work: Work, options: ExplainOptions, context: Context): Promise<void> {
-  const { data } = await work.client.call('GET', `/access/explain${query({ ...options })}`);
+async function explain(
+  work: Work,
+  options: ExplainOptions,
+  [client, verb, about]: readonly string[],
+  context: Context,
+): Promise<void> {
+  const clientid = client || options.clientid;
+  const action = verb || options.action;
+  const topic = about || options.topic;
+  if (clientid === undefined || topic === undefined)
+    throw new GatewayError('CLI-USAGE', 'explain wants a client id, publish, subscribe or deliver, and a topic');
+  const { data } = await work.client.call('GET', `/access/explain${query({ ...options, clientid, action, topic })}`);
   const { allowed, rule } = rowOf(data);
   say(work, data, facts([[allowed === true ? 'allowed' : 'denied', rule]]));
   if (allowed !== true) context.exit(1);
@@ -224,7 +234,9 @@ function adder(ctl: Command, context: Context, env: Env): Adder {
   return (parent, words, text, run) => {
     const command = parent.command(words).description(text);
     return command.action(async (...all: unknown[]) => {
-      const args = all.slice(0, command.registeredArguments.length).map(String);
+      const args = all
+        .slice(0, command.registeredArguments.length)
+        .map((word) => (word === undefined ? '' : String(word)));
       const options = ctl.opts<CtlOptions>();
       const client = await CtlClient.open(options, env);
       await run({ client, io: context.io, json: options.json === true }, command.opts(), args);
@@ -305,12 +317,15 @@ export function registerCtl(
     const { data } = await work.client.call('POST', '/reload');
     say(work, data, 'reloaded\n');
   });
-  add<ExplainOptions>(ctl, 'explain', 'which rule allows or denies; exit 1 when denied', (work, options) =>
-    explain(work, options, context),
+  add<ExplainOptions>(
+    ctl,
+    'explain [client] [action] [topic]',
+    'which rule lets a client publish, subscribe or get a topic; exit 1 when denied',
+    (work, options, words) => explain(work, options, words, context),
   )
-    .requiredOption('--clientid <id>', 'the client')
-    .requiredOption('--topic <topic>', 'topic, or topic filter for subscribe')
-    .option('--action <action>', 'publish, subscribe or deliver', 'publish')
+    .option('--clientid <id>', 'the client, instead of the first word')
+    .option('--action <action>', 'publish (which it is unless told), subscribe or deliver')
+    .option('--topic <topic>', 'topic, or topic filter for subscribe')
     .option('--username <name>', 'its user name, where it is not connected')
     .option('--address <address>', 'its address')
     .option('--listener <name>', 'the listener it comes through');

@@ -7,6 +7,11 @@ import { type Call, get, type Route } from './route.ts';
 /** Log lines of one answer. */
 const MAX_LINES = 1000;
 
+/** An address without its port and brackets. */
+function addressOf(remote: string): string {
+  return remote.replace(/:\d{1,5}$/, '').replace(/^\[|\]$/g, '');
+}
+
 function explain(options: ConsoleOptions, call: Call): Answer {
   const clientId = call.query.get('clientid');
   const action = call.query.get('action') ?? 'publish';
@@ -21,7 +26,7 @@ function explain(options: ConsoleOptions, call: Call): Answer {
   const { allowed, rule } = options.explain({
     clientId,
     username: call.query.get('username') ?? known?.username ?? null,
-    remoteAddress: call.query.get('address') ?? '',
+    remoteAddress: call.query.get('address') ?? addressOf(known?.remote ?? ''),
     listener: call.query.get('listener') ?? known?.listener ?? '',
     action,
     topic,

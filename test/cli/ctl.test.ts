@@ -102,7 +102,7 @@ describe('where and as whom', () => {
     await expect(run(['--url', url, 'status'], {})).rejects.toMatchObject({ code: 'CLI-USAGE', exit: 64 });
   });
 
-  test.each([[['bogus']], [['bridge', 'bogus']], [['kick']], [['clients', '--limit']], [['explain']]])(
+  test.each([[['bogus']], [['bridge', 'bogus']], [['kick']], [['clients', '--limit']]])(
     'the words %j are refused by the parser',
     async (words) => {
       await expect(run(words, here())).rejects.toMatchObject({ code: expect.stringMatching(/^commander\./) });
@@ -167,6 +167,9 @@ describe('looking', () => {
     expect(allowed).toEqual({ out: 'allowed  acl:3\n', code: 0 });
     const denied = await run(['explain', '--clientid', 'c', '--topic', 'no'], here());
     expect(denied).toEqual({ out: 'denied  acl:3\n', code: 1 });
+    expect(await run(['explain', 'c', 'publish', 'no'], here())).toEqual(denied);
+    await expect(run(['explain', 'c', 'publish'], here())).rejects.toMatchObject({ code: 'CLI-USAGE' });
+    expect(await run(['explain', 'c', 'subscribe', 'yes'], here())).toEqual(allowed);
   });
 });
 
