@@ -38,6 +38,8 @@ export interface Place {
 
 export interface PeerProgram {
   readonly name: string;
+  /** Whether it can listen at a WebSocket URL with a path: libnanomsg cannot. */
+  readonly hasPaths: boolean;
   /** Null, or why there can be no such cell. */
   cannot(scheme: Scheme, mode: Mode): string | null;
   receive(place: Place): Promise<Receiver>;
@@ -60,10 +62,12 @@ function installed(program: string): string | null {
 /** nngcat and nanocat take nearly the same words. */
 class Cat implements PeerProgram {
   readonly name: string;
+  readonly hasPaths: boolean;
   private readonly missing: string | null;
 
   constructor(name: 'nngcat' | 'nanocat') {
     this.name = name;
+    this.hasPaths = name === 'nngcat';
     this.missing = installed(name);
   }
 
@@ -118,6 +122,7 @@ interface NanomsgSocket {
 
 class NanomsgPackage implements PeerProgram {
   readonly name = 'nanomsg (npm)';
+  readonly hasPaths = false;
   private readonly open: ((type: string) => NanomsgSocket) | null;
 
   private constructor(open: ((type: string) => NanomsgSocket) | null) {
@@ -177,6 +182,7 @@ const NONE = new Uint8Array(0);
 
 class OwnSockets implements PeerProgram {
   readonly name = 'Tidegate';
+  readonly hasPaths = true;
 
   cannot(): string | null {
     return null;

@@ -89,7 +89,7 @@ class Matrix {
   async cell(ours: Ours, program: PeerProgram, scheme: Scheme, mode: Mode): Promise<string> {
     const place: Place = {
       scheme,
-      url: await this.url(scheme),
+      url: await this.url(scheme, program.hasPaths),
       mode: mode === 'listen' ? 'dial' : 'listen',
       pattern: ours === 'pub' || ours === 'sub' ? 'pub' : 'push',
       authority: this.authority,
@@ -172,12 +172,12 @@ class Matrix {
     return true;
   }
 
-  private async url(scheme: Scheme): Promise<string> {
+  private async url(scheme: Scheme, withPath: boolean): Promise<string> {
     const n = ++this.cells;
     if (scheme === 'ipc') return `ipc://${this.folder}/${n}.ipc`;
     if (scheme === 'abstract') return `abstract://interop-${process.pid}-${n}`;
     const port = await freePort();
-    if (scheme === 'ws') return `ws://127.0.0.1:${port}/sp`;
+    if (scheme === 'ws') return `ws://127.0.0.1:${port}${withPath ? '/sp' : ''}`;
     return scheme === 'tcp' ? `tcp://127.0.0.1:${port}` : `tls+tcp://localhost:${port}`;
   }
 
@@ -228,6 +228,7 @@ from MQTT through the bridge to the program, or the other way. Every byte that a
   their receive queue has no room for.
 - \`nngcat\` and \`nanocat\` can send only one text again and again (\`--data\`, \`--interval 0\`): ${COUNT.toLocaleString('en')} that arrive have to be that text. As publishers they drop
   what their own queue cannot hold, so order and completeness cannot be seen there; \`nngcat --push0 --count ${COUNT}\` sends exactly as many and all have to arrive.
+- libnanomsg cannot listen at a WebSocket URL with a path; its cells have none, the others have one.
 - A word instead of \`ok\` says why there is no such cell, or what happened.
 
 nngcat ${versionOf('nngcat')}, npm package nanomsg 4.2.1 (libnanomsg), Node ${process.versions.node}.
