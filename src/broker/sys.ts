@@ -1,5 +1,6 @@
 // The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges. Published by the gateway itself, retained,
 // at an interval (0 = off). Built by native.ts; clients cannot write below $SYS whatever their rights say (auth/).
+import { getHeapStatistics } from 'node:v8';
 import type { Timer } from '../base/clock.ts';
 import { Publication } from '../mqtt/message.ts';
 import type { Core } from '../session/session.ts';
@@ -120,7 +121,7 @@ export class SysTree {
     set('publish/bytes/sent', delivery.sentBytes);
     set('bytes/received', stats.bytesIn);
     set('bytes/sent', delivery.sentBytes);
-    set('heap/current', process.memoryUsage().heapUsed);
+    set('heap/current', getHeapStatistics().used_heap_size);
     this.load('messages/received', stats.received);
     this.load('messages/sent', delivery.sent);
     this.load('publish/received', stats.received);

@@ -1,8 +1,9 @@
 // The Grafana dashboard and the alert rules of etc/: they name only metrics that a gateway has, and promtool takes them.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { renderMetrics } from '../../src/console/metrics.ts';
 import { testGateway } from '../harness/gateway.ts';
 
@@ -10,10 +11,13 @@ const etc = path.join(import.meta.dirname, '../../etc');
 const rules = path.join(etc, 'prometheus/tidegate.rules.yml');
 const promtool = spawnSync('promtool', ['--version']).status === 0;
 
+const folder = mkdtempSync(path.join(os.tmpdir(), 'monitoring-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
 const CONF = `
 listeners.tcp { bind = "127.0.0.1:0" }
 http_server { ip_addr = "127.0.0.1", port = 0 }
-persistence { path = "./store" }
+persistence { path = "${path.join(folder, 'store')}" }
 bridges.nng.pub.out { enable = true, pub_url = "tcp://127.0.0.1:0", forwards = [ { local_topic = "a/#" } ] }
 bridges.nng.sub.in { enable = true, sub_url = "tcp://127.0.0.1:0", subscription = [ { remote_topic = "a" } ] }
 `;
