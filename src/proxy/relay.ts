@@ -66,7 +66,8 @@ export class Relay {
   private readonly tried: string[] = [];
   private pool: Pool | null = null;
   private peer: Peer | null = null;
-  private readonly abort = new AbortController();
+  /** Gives up the attempt that is under way. */
+  private abort: AbortController | null = null;
   private splice: Splice | null = null;
   private tap: Tap | null = null;
   private guard: Guard | null = null;
@@ -299,6 +300,7 @@ export class Relay {
 
   /** null = it could not be reached. The pool is told how it went; a client that has left meanwhile is nobody's failure. */
   private async dial(pool: Pool, peer: Peer, timeoutMs: number): Promise<Connection | null> {
+    this.abort = new AbortController();
     try {
       const server = await pool.dial(peer, timeoutMs, this.client, this.abort.signal);
       pool.connected(peer);
@@ -308,6 +310,8 @@ export class Relay {
       if (this.state === 'dialing') pool.failed(peer, error);
       else pool.release(peer);
       return null;
+    } finally {
+      this.abort = null;
     }
   }
 
@@ -423,7 +427,7 @@ export class Relay {
     this.state = 'over';
     this.timer?.cancel();
     this.guard?.stop();
-    this.abort.abort();
+    this.abort?.abort();
     this.counted.release();
     if (this.pool !== null && this.peer !== null) this.pool.release(this.peer);
     this.tellBytes();
