@@ -17,14 +17,14 @@ import { version } from './cli/version.ts';
 import type { Config, HttpServerConfig, Loaded, LogConfig, MetricsConfig } from './config/config.ts';
 import { missingFeatures } from './config/features.ts';
 import { nngBridges } from './config/nngbridges.ts';
-import { ConfigError, formatProblem } from './config/problem.ts';
-import { type Change, diffConfig } from './config/reload.ts';
-import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
+import { formatProblem } from './config/problem.ts';
+import type { ChangeResult, JsonObject } from './console/console.ts';
 import type { Webhook } from './console/webhook.ts';
 import { BridgesControl } from './control.ts';
 import { Listeners } from './listeners.ts';
 import { MqttBridges } from './mqttbridges.ts';
 import type { Proxies } from './proxy/proxies.ts';
+import { type Running, RunningConfig } from './runningconfig.ts';
 import {
   authOptions,
   bridgeOptions,
@@ -55,15 +55,6 @@ interface Part {
   stop(deadlineMs: number): Promise<void>;
 }
 
-/** What exists once start() has got so far. */
-interface Running {
-  readonly access: AccessControl;
-  readonly broker: NativeBroker;
-  readonly bridges: Supervisor;
-  readonly control: BridgesControl;
-  readonly listeners: Listeners;
-}
-
 export class Gateway implements Service {
   readonly metrics = new Metrics();
   readonly turn = new Turn();
@@ -71,7 +62,7 @@ export class Gateway implements Service {
   readonly network = new MemoryNetwork();
   readonly native: SpDriver;
   private state: 'new' | 'starting' | 'ready' | 'stopping' = 'new';
-  private loaded: Loaded;
+  private readonly current: RunningConfig;
   private readonly parts: GatewayParts;
   private readonly log: Log;
   private readonly tail: LogTail | null;
@@ -82,16 +73,24 @@ export class Gateway implements Service {
   private webhook: Webhook | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
-  /** Keys set by REST: on top of the file until the next start. */
-  private set: string[] = [];
-  private reloading: Promise<unknown> = Promise.resolve();
 
   constructor(loaded: Loaded, parts: GatewayParts) {
-    this.loaded = loaded;
     this.parts = parts;
     const { clock } = parts;
     this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
     this.log = this.tail === null ? parts.log : this.tail.wrap(parts.log);
+    this.current = new RunningConfig(loaded, {
+      log: this.log,
+      metrics: this.metrics,
+      load: (set) => this.runnable(parts.load(set)),
+      relog: (settings) => {
+        parts.relog(settings);
+        if (this.tail !== null) this.tail.level = settings.level;
+      },
+      running: () => (this.state === 'ready' ? this.running : null),
+      applyWebhook: (config) => this.startWebhook(config),
+      applyProxies: (config) => this.applyProxies(config),
+    });
     this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
   }
 
@@ -112,18 +111,18 @@ export class Gateway implements Service {
   async start(): Promise<void> {
     if (this.state !== 'new') throw new GatewayError('GW-STATE', 'the gateway has been started before');
     this.state = 'starting';
-    const { config } = this.loaded;
+    const { loaded, config } = this.current;
     const { log } = this;
     const { clock } = this.parts;
     const startedMs = clock.mono();
-    log('info', 'GW-START', { version, pid: process.pid, file: this.loaded.file });
-    this.refuseMissing(config);
+    log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
+    this.runnable(loaded);
     const access = await AccessControl.build(authOptions(config), { log, metrics: this.metrics, clock });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
     const bridges = await this.startBridges(config, broker);
     const control = new BridgesControl(bridges);
-    control.take(this.loaded.tree, this.loaded.masked, config.bridges.nng.compat);
+    control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, broker, bridges, control, listeners };
     await this.startWebhook(config);
@@ -159,7 +158,7 @@ export class Gateway implements Service {
 
   /** Reads the configuration again and applies what differs. A file that is wrong changes nothing; the outcome is logged. */
   reload(): Promise<ChangeResult> {
-    return this.inLine(() => this.reloadNow(this.set));
+    return this.current.reload();
   }
 
   // ---- start
@@ -169,12 +168,14 @@ export class Gateway implements Service {
     return this.running;
   }
 
-  private refuseMissing(config: Config): void {
-    const missing = missingFeatures(config);
+  /** Throws CFG-NOT-BUILT for what cannot run here. */
+  private runnable(loaded: Loaded): Loaded {
+    const missing = missingFeatures(loaded.config);
     for (const feature of missing.filter((f) => f.warnOnly))
       this.log('warn', 'CFG-WARNING', { at: formatProblem(feature) });
     const fatal = missing.filter((f) => !f.warnOnly);
     if (fatal.length > 0) throw new GatewayError('CFG-NOT-BUILT', fatal.map(formatProblem).join('\n'));
+    return loaded;
   }
 
   private async startBroker(config: Config, access: AccessControl): Promise<NativeBroker> {
@@ -242,8 +243,8 @@ export class Gateway implements Service {
     const { log, metrics, turn, pool } = this;
     const { clock } = this.parts;
     const { journal, spools } = broker;
-    const maxPacketSize = (): number => this.loaded.config.mqtt.maxPacketSize;
-    const maxQueueBytes = (): number => sessionLimits(this.loaded.config).memoryBudget / 4;
+    const maxPacketSize = (): number => this.current.config.mqtt.maxPacketSize;
+    const maxQueueBytes = (): number => sessionLimits(this.current.config).memoryBudget / 4;
     const names = config.bridges.mqtt.map((bridge) => bridge.name);
     return new MqttBridges(
       {
@@ -330,7 +331,7 @@ export class Gateway implements Service {
     if (config.metrics !== null) {
       const { MetricsServer } = await import('./console/metricsserver.ts');
       const first: MetricsConfig = config.metrics;
-      const settings = () => metricsSettings(first, this.loaded.config.httpServer);
+      const settings = () => metricsSettings(first, this.current.config.httpServer);
       const server = new MetricsServer({ clock, log, metrics, settings });
       await server.start();
       this.started.push({ name: 'metrics', stop: (deadlineMs) => server.stop(deadlineMs) });
@@ -358,7 +359,7 @@ export class Gateway implements Service {
         metrics: this.metrics,
         broker,
         bridges: control,
-        config: { ...this.configControl(), keys: configKeys },
+        config: { ...this.current.control(), keys: configKeys },
         security: () => access.view(),
         explain: (query) => {
           const { action, topic, ...asked } = query;
@@ -375,10 +376,10 @@ export class Gateway implements Service {
             this.proxies?.drain(upstream, name, on) ? { ok: true } : { ok: false, why: 'missing' },
         },
         logTail: this.logLines(),
-        store: () => storeView(this.metrics, this.loaded.config.persistence),
+        store: () => storeView(this.metrics, this.current.config.persistence),
         pages: await loadPages(),
         ready: () => this.state === 'ready',
-        settings: () => httpSettings(this.loaded.config.httpServer ?? first),
+        settings: () => httpSettings(this.current.config.httpServer ?? first),
       },
       processMetrics,
     );
@@ -403,96 +404,6 @@ export class Gateway implements Service {
       follow: (handler) => tail.follow((line) => handler(plain(line))),
     };
   }
-
-  private configControl(): ConfigControl {
-    return {
-      current: () => this.loaded.config,
-      view: () => this.loaded.masked as JsonObject,
-      reload: () => this.reload(),
-      set: (values) => {
-        const set = [...this.set, ...[...values].map(([name, value]) => `${name}=${value}`)];
-        return this.inLine(() => this.reloadNow(set));
-      },
-      check: (values) => {
-        const next = this.loadNext([...this.set, ...[...values].map(([name, value]) => `${name}=${value}`)]);
-        return typeof next === 'string' ? invalid(next) : { ok: true };
-      },
-    };
-  }
-
-  // ---- reload
-
-  /** Reloads one after the other. */
-  private inLine<T>(work: () => Promise<T>): Promise<T> {
-    const next = this.reloading.then(work);
-    this.reloading = next.catch(() => {});
-    return next;
-  }
-
-  /** The configuration as it would be now, or what is wrong with it. */
-  private loadNext(set: readonly string[]): Loaded | string {
-    try {
-      const next = this.parts.load(set);
-      this.refuseMissing(next.config);
-      return next;
-    } catch (error) {
-      return error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error);
-    }
-  }
-
-  private async reloadNow(set: string[]): Promise<ChangeResult> {
-    const failed = (error: string): ChangeResult => {
-      this.log('error', 'GW-RELOAD-FAILED', { error });
-      return invalid(error);
-    };
-    if (this.state !== 'ready') return failed('the gateway is not running');
-    const next = this.loadNext(set);
-    if (typeof next === 'string') return failed(next);
-    // Users and rights first: everything else may be applied piece by piece, these are one unit and may refuse.
-    const access = await this.runs().access.reload(authOptions(next.config));
-    if (!access.ok) return failed(access.error.message);
-    const changes = diffConfig(this.loaded.config, next.config);
-    this.loaded = next;
-    this.set = set;
-    await this.apply(next, changes);
-    const { broker } = this.runs();
-    broker.accessChanged();
-    const dropped = broker.dropRevoked(access.revoked);
-    const { usersAdded, usersRemoved, usersChanged } = access;
-    const changed = changes.map((change) => (change.name === null ? change.part : `${change.part}.${change.name}`));
-    const restart = changes.filter((change) => change.restart).map((change) => change.part);
-    this.log('warn', 'GW-RELOAD', {
-      changed,
-      usersAdded,
-      usersRemoved,
-      usersChanged,
-      clientsDropped: dropped,
-      needRestart: restart,
-    });
-    return { ok: true };
-  }
-
-  private async apply(next: Loaded, changes: readonly Change[]): Promise<void> {
-    const { broker, bridges, control, listeners } = this.runs();
-    const { config } = next;
-    broker.setLimits(sessionLimits(config));
-    broker.setSysInterval(config.mqtt.sysIntervalMs);
-    this.parts.relog(config.log);
-    if (this.tail !== null) this.tail.level = config.log.level;
-    const touched = changes
-      .filter((c) => c.part === 'listeners' && (c.rebind || c.kind !== 'changed'))
-      .map((c) => c.name ?? '');
-    if (touched.length > 0) await listeners.apply(config.listeners, new Set(touched), config.mqtt.maxPacketSize);
-    await listeners.reloadCertificates();
-    await bridges.apply(bridgeOptions(config));
-    if (changes.some((change) => change.part === 'webhook')) await this.startWebhook(config);
-    await this.applyProxies(config);
-    control.take(next.tree, next.masked, config.bridges.nng.compat);
-  }
-}
-
-function invalid(error: string): ChangeResult {
-  return { ok: false, why: 'invalid', problems: [{ pointer: '', message: error }] };
 }
 
 export function createGateway(loaded: Loaded, parts: GatewayParts): Gateway {

@@ -135,3 +135,38 @@ test('explain judges a connected client as it is and an absent one by what is as
   expect(await explain('clientid=away&topic=a/1')).toBe(false);
   expect(await explain('clientid=away&username=u&topic=a/1&action=subscribe')).toBe(true);
 });
+
+test('a reload tells what changed, what needs a restart until there is one, and what failed', async () => {
+  gateway = await testGateway(TCP);
+  const metric = (name: string): number | undefined => gateway?.gateway.metrics.value(name);
+  const stored = TCP.replace('enable = false', 'enable = false, interval = 200ms');
+  expect(await reload(`${stored}mqtt.max_qos = 1`)).toMatchObject({
+    ok: true,
+    report: { changed: ['mqtt', 'persistence'], needRestart: ['persistence'], failed: [] },
+  });
+  expect(await reload(stored)).toMatchObject({ report: { changed: ['mqtt'], needRestart: ['persistence'] } });
+  expect(metric('tidegate_config_ok')).toBe(1);
+
+  const { port } = gateway;
+  expect(await reload(`${stored}listeners.tcp.second { bind = "127.0.0.1:${port}" }`)).toMatchObject({
+    ok: true,
+    report: { changed: ['listeners.tcp.second'], failed: ['listeners.tcp.second'] },
+  });
+  expect(metric('tidegate_config_ok')).toBe(0);
+  expect(await reload('mqtt.max_qos = 9')).toMatchObject({ ok: false, why: 'invalid' });
+  expect(await reload(stored)).toMatchObject({ ok: true, report: { failed: [] } });
+  expect(metric('tidegate_config_ok')).toBe(1);
+});
+
+test('a reload takes the rights of a removed user away even where something else of it fails', async () => {
+  gateway = await testGateway(`${TCP}auth.password { a = "1", b = "2" }`);
+  const options = { reconnectPeriod: 0, username: 'a', password: '1', clientId: 'gone' };
+  const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${gateway.port}`, options);
+  clients.push(client);
+  const closed = once(client, 'close');
+  const result = await reload(
+    `${TCP}auth.password { b = "2" }\nlisteners.tcp.second { bind = "127.0.0.1:${gateway.port}" }`,
+  );
+  expect(result).toMatchObject({ report: { usersRemoved: 1, clientsDropped: 1, failed: ['listeners.tcp.second'] } });
+  await closed;
+});

@@ -212,6 +212,18 @@ async function explain(
   if (allowed !== true) context.exit(1);
 }
 
+function reloadText(report: Row): string {
+  const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(' ') : '-');
+  return facts([
+    ['reloaded', list(report.failed) === '-' ? 'yes' : 'in part'],
+    ['changed', list(report.changed)],
+    ['users', `${report.usersAdded ?? 0} new, ${report.usersRemoved ?? 0} gone, ${report.usersChanged ?? 0} changed`],
+    ['disconnected', report.clientsDropped ?? 0],
+    ['need a restart', list(report.needRestart)],
+    ['failed', list(report.failed)],
+  ]);
+}
+
 /** A whole number above 0, for --limit and --count. */
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new GatewayError('CLI-USAGE', `wants a number, not "${text}"`);
@@ -315,7 +327,7 @@ export function registerCtl(
   addBridgeCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again', async (work) => {
     const { data } = await work.client.call('POST', '/reload');
-    say(work, data, 'reloaded\n');
+    say(work, data, reloadText(rowOf(data)));
   });
   add<ExplainOptions>(
     ctl,

@@ -94,7 +94,7 @@ export function refuse(problems: readonly Problem[]): Answer {
 
 /** The answer for a change to something named: `done` with `status` if it went through. */
 export function changed(result: ChangeResult, missing: CodeName, status = 200): Answer {
-  if (result.ok) return done(status);
+  if (result.ok) return result.report === undefined ? done(status) : json({ code: 0, data: result.report }, status);
   if (result.why === 'missing') return fail(missing);
   if (result.why === 'exists') return fail('exists');
   return refuse(result.problems);

@@ -62,7 +62,8 @@ export interface Problem {
   readonly message: string;
 }
 export type ChangeResult =
-  | { readonly ok: true }
+  /** `report`: what a reload did, for people. */
+  | { readonly ok: true; readonly report?: JsonObject }
   | { readonly ok: false; readonly why: 'missing' }
   | { readonly ok: false; readonly why: 'exists' }
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
