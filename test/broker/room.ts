@@ -91,6 +91,15 @@ export interface Delivered {
 }
 
 export type Came = Delivered | ControlPacket;
+/** The packet of a type; the four acknowledgements are of one kind. */
+type Packet<T> = T extends AckPacket['type'] ? AckPacket : Extract<ControlPacket, { type: T }>;
+
+interface More {
+  readonly retain?: boolean;
+  readonly dup?: boolean;
+  readonly packetId?: number;
+  readonly properties?: Properties;
+}
 
 const PATIENCE_MS = 5000;
 const NOBODY = { kind: 'server', clientId: '', username: null, bridge: null } as const;
@@ -197,6 +206,7 @@ export class RoomClient {
   lastBytes = 0;
   closed = false;
   private rest: Buffer = Buffer.alloc(0);
+  private chunks: Buffer[] = [];
   private readonly frame = newFrame();
   private wake: (() => void) | null = null;
   private nextPacketId = 1;
@@ -205,7 +215,7 @@ export class RoomClient {
     this.connection = connection;
     this.version = version;
     connection.onData((chunk) => {
-      this.rest = this.rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.rest, chunk]);
+      this.chunks.push(Buffer.from(chunk));
       this.wake?.();
     });
     connection.onClose(() => {
@@ -264,18 +274,24 @@ export class RoomClient {
   }
 
   /** Sends a PUBLISH; gives its packet id. */
-  publish(
-    topic: string,
-    payload: string | Buffer,
-    qos: Qos = 0,
-    more: { retain?: boolean; dup?: boolean; packetId?: number; properties?: Properties } = {},
-  ): number {
-    const { retain = false, dup = false, properties = null } = more;
+  publish(topic: string, payload: string | Buffer, qos: Qos = 0, more: More = {}): number {
     const packetId = more.packetId ?? (qos === 0 ? 0 : this.nextPacketId++);
-    this.raw(
-      encodePublish(this.version, { topic, payload: Buffer.from(payload), qos, retain, dup, packetId, properties }),
-    );
+    this.raw(this.publishBytes(topic, payload, qos, { ...more, packetId }));
     return packetId;
+  }
+
+  /** The bytes of a PUBLISH, for many in one write. */
+  publishBytes(topic: string, payload: string | Buffer, qos: Qos, more: More = {}): Buffer {
+    const { retain = false, dup = false, packetId = 0, properties = null } = more;
+    return encodePublish(this.version, {
+      topic,
+      payload: Buffer.from(payload),
+      qos,
+      retain,
+      dup,
+      packetId,
+      properties,
+    });
   }
 
   /** Publishes and waits for the end of the exchange; gives the reason code of PUBACK or PUBREC. */
@@ -313,6 +329,7 @@ export class RoomClient {
   /** The next packet, null when the broker has closed. */
   async next(): Promise<Came | null> {
     for (;;) {
+      if (this.chunks.length > 0) this.rest = Buffer.concat([this.rest, ...this.chunks.splice(0)]);
       if (readFrame(this.rest, 0, this.rest.length, this.frame, Number.POSITIVE_INFINITY) === 1) return this.take();
       if (this.closed) return null;
       await this.more();
@@ -320,11 +337,11 @@ export class RoomClient {
   }
 
   /** The next packet, which must be of this type. */
-  async packet<T extends ControlPacket['type']>(type: T): Promise<Extract<ControlPacket, { type: T }>> {
+  async packet<T extends ControlPacket['type']>(type: T): Promise<Packet<T>> {
     const packet = await this.next();
     if (packet === null || packet.type !== type)
       throw new Error(`got ${JSON.stringify(packet)} instead of type ${type}`);
-    return packet as Extract<ControlPacket, { type: T }>;
+    return packet as Packet<T>;
   }
 
   /** The next message; acknowledged to the end unless `ack` is false. */
