@@ -159,14 +159,18 @@ export class NngIn {
   ): void {
     const { client } = this;
     if (client === null) return;
-    const outcome = client.publish(topic, bytes, start, end, options.qos, options.retain);
+    const { qos, retain } = options;
+    const outcome =
+      qos === 0 && !retain
+        ? client.publishSoon(topic, bytes, start, end)
+        : client.publish(topic, bytes, start, end, qos, retain);
     if (outcome !== 'accepted' && outcome !== 'no-subscribers') {
       counters.drop(outcome satisfies DropReason);
       return;
     }
     counters.forwarded.value++;
     counters.bytes.value += end - start;
-    if (options.qos > 0) this.hold(client, end - start);
+    if (qos > 0) this.hold(client, end - start);
   }
 
   /** Sources are slowed down while the gateway is over its memory budget, these like any client. */

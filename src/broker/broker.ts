@@ -20,6 +20,8 @@ export interface ListenerContext {
 export interface LocalReceiver {
   /** `qos` is already lowered to the subscription's. To delay the publisher's acknowledgement, add() to publication.hold(). */
   receive(publication: Publication, qos: Qos): void;
+  /** In the place of receive() for QoS 0 packets of one topic that lie in publication.buffer[start, end): walk them with step(). */
+  receiveRun?(publication: Publication, start: number, end: number): void;
 }
 
 export interface LocalSubscription {
@@ -57,6 +59,11 @@ export interface LocalClient {
     retain: boolean,
     properties?: Properties | null,
   ): PublishOutcome;
+  /**
+   * As publish() with QoS 0 and without RETAIN, but it need not be delivered before the end of the turn: those of one topic that follow
+   * each other go as one. For who brings many at once, within a turn.
+   */
+  publishSoon(topic: string, bytes: Uint8Array, start: number, end: number): PublishOutcome;
   /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
   lastHold(): Hold | null;
   /** Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held for a moment. */

@@ -1,6 +1,7 @@
 // Clients inside the process: bridges, REST. They publish and subscribe like any other, without bytes, sessions or packet ids.
 // Made by native.ts (attach). Each subscription is a receiver of its own, so every rule that matches gets the message, in order.
 import type { Access, Identity } from '../auth/auth.ts';
+import type { Flushable } from '../base/turn.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Hold, type Origin, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -8,6 +9,7 @@ import type { Properties } from '../mqtt/property.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { Route } from '../router/router.ts';
 import type { Core } from '../session/session.ts';
+import { Batch } from './batch.ts';
 import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome, Source } from './broker.ts';
 
 /** One subscription of a local client as the router sees it. Bridges need no read right: their rules are the operator's word. */
@@ -32,6 +34,10 @@ class LocalTarget implements Receiver {
 
   deliverRun(publication: Publication, _target: Target, start: number, end: number): void {
     const { receiver } = this.subscription;
+    if (receiver.receiveRun !== undefined) {
+      receiver.receiveRun(publication, start, end);
+      return;
+    }
     for (let at = start; at < end; ) {
       at = publication.step(at);
       receiver.receive(publication, 0);
@@ -48,7 +54,8 @@ interface KnownTopic {
   allowed: boolean | null;
 }
 
-export class NativeLocalClient implements LocalClient {
+export class NativeLocalClient implements LocalClient, Flushable {
+  dirty = false;
   private readonly core: Core;
   private readonly options: LocalOptions;
   private readonly access: () => Access;
@@ -57,6 +64,11 @@ export class NativeLocalClient implements LocalClient {
   private readonly targets = new Map<LocalSubscription, LocalTarget>();
   private readonly topics = new Map<string, KnownTopic>();
   private verdictVersion = -1;
+  private readonly batch = new Batch();
+  /** Where the batch goes. */
+  private batched: KnownTopic | null = null;
+  private batchedTopic = '';
+  private batchedOutcome: PublishOutcome = 'accepted';
   private readonly onClose: () => void;
 
   constructor(core: Core, options: LocalOptions, access: () => Access, onClose: () => void) {
@@ -116,12 +128,9 @@ export class NativeLocalClient implements LocalClient {
   ): PublishOutcome {
     const known = this.find(topic, qos, retain);
     if (known === null) return 'invalid-topic';
-    if (known.allowed === null) return 'denied';
-    if (!known.allowed) {
-      this.core.stats.deniedPublish++;
-      return 'denied';
-    }
+    if (known.allowed !== true) return this.denied(known);
     const { core, publication } = this;
+    this.flush();
     if (known.route.version !== core.router.version) known.route = core.router.route(topic);
     publication.reset();
     publication.topic = topic;
@@ -139,6 +148,49 @@ export class NativeLocalClient implements LocalClient {
     return receivers > 0 ? 'accepted' : 'no-subscribers';
   }
 
+  publishSoon(topic: string, bytes: Uint8Array, start: number, end: number): PublishOutcome {
+    const { batch, core } = this;
+    // The topic of the one before, within the same turn: nothing has changed.
+    if (topic === this.batchedTopic && batch.count > 0 && this.batched !== null) {
+      if (batch.add(this.batched.utf8, bytes, start, end)) return this.batchedOutcome;
+    }
+    const known = this.find(topic, 0, false);
+    if (known === null) return 'invalid-topic';
+    if (known.allowed !== true) return this.denied(known);
+    if (this.batched !== known) {
+      this.flush();
+      this.batched = known;
+    }
+    if (!batch.add(known.utf8, bytes, start, end)) {
+      this.flush();
+      if (!batch.add(known.utf8, bytes, start, end)) return this.publish(topic, bytes, start, end, 0, false);
+      this.batched = known;
+    }
+    if (!this.dirty) core.turn.touch(this);
+    if (known.route.version !== core.router.version) known.route = core.router.route(topic);
+    this.batchedTopic = topic;
+    this.batchedOutcome = known.route.targets.length + known.route.groups.length > 0 ? 'accepted' : 'no-subscribers';
+    return this.batchedOutcome;
+  }
+
+  /** Delivers what publishSoon() has gathered; called by the turn. */
+  flush(): void {
+    const { batch, batched: known, core, publication } = this;
+    this.batched = null;
+    if (known === null || batch.count === 0) return;
+    if (known.route.version !== core.router.version) known.route = core.router.route(known.route.topic);
+    publication.reset();
+    publication.topic = known.route.topic;
+    publication.topicUtf8 = known.utf8;
+    publication.qos = 0;
+    publication.retain = false;
+    publication.buffer = batch.buffer;
+    publication.wireVersion = 4;
+    publication.step(0);
+    core.router.publishRun(publication, known.route, 0, batch.bytes, batch.count, batch.longest);
+    batch.clear();
+  }
+
   lastHold(): Hold | null {
     return this.publication.held;
   }
@@ -153,11 +205,18 @@ export class NativeLocalClient implements LocalClient {
   }
 
   close(): void {
+    this.flush();
     for (const subscription of [...this.targets.keys()]) this.unsubscribe(subscription);
     this.onClose();
   }
 
   // ---- inside
+
+  private denied(known: KnownTopic): PublishOutcome {
+    // While a remote source of rights has not answered nobody has refused it either.
+    if (known.allowed === false) this.core.stats.deniedPublish++;
+    return 'denied';
+  }
 
   private find(topic: string, qos: Qos, retain: boolean): KnownTopic | null {
     const authorizer = this.access().authorizer;

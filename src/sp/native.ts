@@ -3,6 +3,7 @@
 // Must not know MQTT. Passes test/contract/sp.ts.
 import type { Clock } from '../base/clock.ts';
 import type { Turn } from '../base/turn.ts';
+import { WordView } from '../base/words.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { Connection } from '../transport/transport.ts';
 import { DialEndpoint, type Endpoint, type EndpointContext, ListenEndpoint } from './endpoint.ts';
@@ -83,7 +84,8 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.parts = parts;
     this.row = ROWS[protocol];
     this.everything = protocol !== 'sub0';
-    this.pipeContext = { protocol, options, clock: parts.clock, turn: parts.turn, pool: parts.pool, owner: this };
+    const { clock, turn, pool } = parts;
+    this.pipeContext = { protocol, options, clock, turn, pool, owner: this, source: new WordView() };
     this.endpointContext = {
       protocol,
       options,

@@ -4,6 +4,7 @@
 // the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Flushable, Turn } from '../base/turn.ts';
+import { copyWords, WordView } from '../base/words.ts';
 import { type BlockPool, type ByteSink, copyBytes, Writer } from '../base/writer.ts';
 import {
   encodeGreeting,
@@ -51,6 +52,8 @@ export interface PipeContext {
   readonly turn: Turn;
   readonly pool: BlockPool;
   readonly owner: PipeOwner;
+  /** Of the bodies that are sent, one after another to each pipe. */
+  readonly source: WordView;
 }
 
 const ignore = (): void => {};
@@ -76,6 +79,7 @@ export class Pipe implements PipeView, Flushable {
   private readonly queue: FrameQueue;
   private readonly greeting: GreetingReader;
   private readonly reader: FrameReader;
+  private readonly target = new WordView();
   private greetingTimer: Timer | null = null;
   /** Message framing: bytes handed to the transport and not confirmed. */
   private pendingBytes = 0;
@@ -265,7 +269,7 @@ export class Pipe implements PipeView, Flushable {
     at = writeFrameHeader(target, at, this.hopBytes + head.length + bytes, this.framing === 'ipc');
     if (this.hopBytes > 0) at = target.writeUInt32BE(1, at);
     copyBytes(head, 0, target, at, head.length);
-    copyBytes(body, start, target, at + head.length, bytes);
+    copyWords(body, this.context.source, start, target, this.target, at + head.length, bytes);
   }
 
   private enqueue(total: number, head: Uint8Array, body: Uint8Array, start: number, end: number): void {

@@ -126,6 +126,7 @@ export class BrokerStandIn implements Broker {
         if (retain && end === start) this.retainedList.delete(topic);
         return this.outcome;
       },
+      publishSoon: () => this.outcome,
       relieve: () => {},
       relieved: () => {},
       lastHold: () => this.hold,

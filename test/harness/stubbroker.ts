@@ -39,7 +39,8 @@ export class StubBroker implements Pick<Broker, 'attach'> {
       const at = this.subscriptions.indexOf(subscription);
       if (at >= 0) this.subscriptions.splice(at, 1);
     };
-    return {
+    const client: LocalClient = {
+      publishSoon: (topic, bytes, start, end) => client.publish(topic, bytes, start, end, 0, false),
       subscribe: (subscription) => {
         own.add(subscription);
         this.subscriptions.push(subscription);
@@ -75,6 +76,7 @@ export class StubBroker implements Pick<Broker, 'attach'> {
         for (const subscription of [...own]) unsubscribe(subscription);
       },
     };
+    return client;
   }
 
   /** A publish from outside; returns what its acknowledgement waits for. */
