@@ -26,7 +26,7 @@ dist/main.js: $(sources) | setup
 
 check: setup ## types, lint, layers, generated files
 	@failed=0; \
-	for step in "tsc --noEmit" $(if $(wildcard src/console/web/tsconfig.json),"tsc --noEmit -p src/console/web") "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check"; do \
+	for step in "tsc --noEmit" $(if $(wildcard src/console/web/tsconfig.json),"tsc --noEmit -p src/console/web") "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check" "tsx scripts/conformance.ts --check"; do \
 	  echo "check: $$step"; npx --no-install $$step || failed=1; \
 	done; exit $$failed
 
@@ -42,8 +42,9 @@ interop: setup peers ## NNG bridges against nngcat, nanocat and the nanomsg pack
 fuzz: setup ## throw random bytes at every decoder
 	npx tsx test/fuzz/run.ts --seconds $(FUZZ_SECONDS)
 
-docs: setup ## write etc/*.reference.* and docs/reference from the tables in the code
+docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md from what stands in the code
 	npx tsx scripts/docs.ts
+	npx tsx scripts/conformance.ts
 
 dist: build ## the npm package as release/tidegate-<version>.tgz
 	mkdir -p release

@@ -123,7 +123,7 @@ export interface OutboxOptions {
   readonly journal: Journal;
   readonly limits: OutboxLimits;
   readonly stats: DeliveryStats;
-  /** Read right of the session's present user for a topic; asked again for what waited [casebook: rights at delivery]. */
+  /** Read right of the session's present user for a topic; asked again for what waited: rights are those of the moment of delivery. */
   readonly mayReceive: (topic: string) => boolean;
   /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
   readonly onTrouble: (reason: 'queue-full' | 'slow') => void;

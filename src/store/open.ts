@@ -1,6 +1,6 @@
 // Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
 // Called by the writer thread (worker.ts), by `tidegate store`, and by commit.ts to set aside. Reads and writes no session data.
-// Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html; casebook: damaged store, newer format, second process.
+// Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
 import { accessSync, constants, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import {
