@@ -22,6 +22,8 @@ import { encodePayload } from './transform.ts';
  */
 const HELD_BYTES = 256 << 20;
 const HELD_FACTOR = 4;
+/** Messages handed to the socket at once. */
+const MOST_SPANS = 1024;
 const WARN_EVERY_MS = 1000;
 
 export class NngOut {
@@ -35,6 +37,8 @@ export class NngOut {
   private rules: { readonly rule: ForwardRule; readonly subscription: LocalSubscription }[] = [];
   private socket: SpSocket | null = null;
   private greeted = false;
+  /** Where the payloads of a run lie. */
+  private readonly spans = new Int32Array(2 * MOST_SPANS);
 
   constructor(options: SendingBridgeOptions, parts: BridgeParts, link: Link) {
     this.options = options;
@@ -140,23 +144,33 @@ export class NngOut {
 
   /** Sends the packets of one topic in publication.buffer[start, end), as forward() would each of them. Returns how many there are. */
   forwardRun(rule: ForwardRule, head: Uint8Array, publication: Publication, start: number, end: number): number {
-    const { socket, backlog, link } = this;
+    const { socket, backlog, link, spans } = this;
     let at = start;
     let all = 0;
-    if (socket !== null && backlog.length === 0 && !link.away) {
-      const { buffer } = publication;
+    while (at < end && socket !== null && backlog.length === 0 && !link.away) {
+      const first = at;
       let count = 0;
       let bytes = 0;
-      for (; at < end; count++) {
-        const next = publication.step(at);
-        const { payloadStart, payloadEnd } = publication;
-        if (!socket.send(head, buffer, payloadStart, payloadEnd)) break;
-        bytes += payloadEnd - payloadStart;
-        at = next;
+      for (; at < end && count < MOST_SPANS; count++) {
+        at = publication.step(at);
+        spans[2 * count] = publication.payloadStart;
+        spans[2 * count + 1] = publication.payloadEnd;
+        bytes += publication.payloadEnd - publication.payloadStart;
       }
-      rule.counters.forwarded.value += count;
+      const sent = socket.sendMany(head, publication.buffer, spans, count);
+      all += sent;
+      rule.counters.forwarded.value += sent;
+      if (sent < count) {
+        // The rest one by one: it waits or is dropped.
+        at = first;
+        bytes = 0;
+        for (let i = 0; i < sent; i++) {
+          at = publication.step(at);
+          bytes += spans[2 * i + 1] - spans[2 * i];
+        }
+      }
       rule.counters.bytes.value += bytes;
-      all = count;
+      if (sent < count) break;
     }
     for (; at < end; all++) {
       at = publication.step(at);

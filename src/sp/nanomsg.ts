@@ -239,6 +239,11 @@ class NanomsgSocket implements SpSocket {
     return true;
   }
 
+  sendMany(head: Uint8Array, source: Uint8Array, spans: Int32Array, count: number): number {
+    for (let i = 0; i < count; i++) if (!this.send(head, source, spans[2 * i], spans[2 * i + 1])) return i;
+    return count;
+  }
+
   /** The library does not tell; send() does, where it is asked not to drop. */
   ready(): boolean {
     return true;

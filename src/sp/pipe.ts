@@ -17,6 +17,7 @@ import {
 } from '../codec/sp.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
 import { FrameQueue } from './framequeue.ts';
+import { appendFrames } from './frames.ts';
 import { peerNumber, ROWS } from './protocol.ts';
 import { type PipeView, PROTOCOLS, type Protocol, type SpOptions } from './sp.ts';
 
@@ -185,6 +186,20 @@ export class Pipe implements PipeView, Flushable {
       }
     }
     this.enqueue(total, head, body, start, end);
+  }
+
+  /**
+   * Sends messages from index `from` on that can leave at once, without waiting in the queue; returns the index of the first that cannot.
+   * Nothing where messages are kept whole or have a header of their own.
+   */
+  sendReady(head: Uint8Array, source: Uint8Array, spans: Int32Array, from: number, count: number): number {
+    const { writer } = this;
+    if (writer === null || this.hopBytes > 0 || this.queue.frames > 0) return from;
+    const before = writer.queuedBytes;
+    const next = appendFrames(writer, this.window, this.framing === 'ipc', head, source, spans, from, count);
+    this.sentBytes += writer.queuedBytes - before;
+    this.messagesSent += next - from;
+    return next;
   }
 
   /** Lets queued messages leave, then ends the connection. The socket destroys it when that takes too long. */

@@ -106,6 +106,11 @@ export interface SpSocket {
    */
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean;
   /**
+   * As send() for each of `count` messages head + source[spans[2i], spans[2i+1]), in order. Returns how many were taken before the first
+   * that send() would have returned false for.
+   */
+  sendMany(head: Uint8Array, source: Uint8Array, spans: Int32Array, count: number): number;
+  /**
    * Whether a message of `bytes` would leave for at least one peer now, without waiting in a queue and without anything being dropped.
    * When not, onRoom is called once that may have changed.
    */
