@@ -21,7 +21,8 @@ import { cut, indexOf, partAt } from '../../src/console/web/lib/frame.ts';
 import { Series } from '../../src/console/web/lib/rates.ts';
 import { KeyBook, type KeyInfo, settings } from '../../src/console/web/lib/settings.ts';
 import { addRetained, addSubscriber, emptyTree, sorted, takes } from '../../src/console/web/lib/topictree.ts';
-import type { Bridge } from '../../src/console/web/lib/types.ts';
+import { directionOf, tracksOf } from '../../src/console/web/lib/tracks.ts';
+import type { Bridge, BridgeState } from '../../src/console/web/lib/types.ts';
 import { matches } from '../../src/mqtt/topic.ts';
 
 const text = (value: string): Uint8Array => Buffer.from(value);
@@ -290,6 +291,13 @@ describe('bridge documents', () => {
     });
   });
 
+  test('a pair has rules both ways and an address of its own', () => {
+    const made = bridgeDocument({ ...emptyBridge('pair'), name: 'p', urls: 'tcp://127.0.0.1:1' });
+    expect(made).toMatchObject({ document: { pair_url: ['tcp://127.0.0.1:1'], forwards: [{}], subscription: [{}] } });
+    expect(bridgeDocument(emptyBridge('push'))).not.toHaveProperty('document.subscription');
+    expect(bridgeDocument(emptyBridge('pull'))).not.toHaveProperty('document.forwards');
+  });
+
   test('a rule keeps what the form has no field for, and words that are no numbers', () => {
     const rule = ruleForm({ local_topic: 'a', qos: 1, payload: 'base64', retain: true });
     expect(ruleDocument('pub', { ...rule, qos: 'x' })).toMatchObject({ payload: 'base64', qos: 'x', retain: true });
@@ -305,12 +313,38 @@ describe('bridge documents', () => {
   test('problems are found at their fields', () => {
     expect(
       ['/name', '/pub_url/1', '/forwards/2/nng_delimiter', '/subscription/0', '/forwards', '/tls/ca', ''].map(fieldOf),
-    ).toEqual(['name', 'urls', 'rules/2/nng_delimiter', 'rules/0', 'rules', 'more', '']);
+    ).toEqual(['name', 'urls', 'forwards/2/nng_delimiter', 'subscription/0', 'forwards', 'more', '']);
     const problems = byField([
       { pointer: '/forwards/0/qos', message: 'first' },
       { pointer: '/forwards/0/qos', message: 'second' },
     ]);
-    expect([...problems]).toEqual([['rules/0/qos', 'first']]);
+    expect([...problems]).toEqual([['forwards/0/qos', 'first']]);
+  });
+});
+
+describe('tracks', () => {
+  const counters = (index: number) => ({ index, matched: 0, forwarded: 0, bytes: 0, dropped: {} });
+  const state = { name: 'x', enable: true, state: 'listening', last_error: null };
+
+  test('rules of every kind of bridge are found with the way they carry', () => {
+    const found = (bridge: BridgeState): string[] => tracksOf(bridge).map(({ key }) => key);
+    expect(found({ ...state, kind: 'nng', type: 'pull', rules: [counters(0)] })).toEqual(['nng/pull/x/in/0']);
+    expect(found({ ...state, kind: 'nng', type: 'pair', rules: [counters(0)], taking: [counters(0)] })).toEqual([
+      'nng/pair/x/out/0',
+      'nng/pair/x/in/0',
+    ]);
+    const remote = { fetching: [counters(1)] };
+    expect(found({ ...state, kind: 'mqtt', type: null, rules: [], remote })).toEqual(['mqtt//x/in/1']);
+  });
+
+  test('the direction is told in arrows', () => {
+    const told = (kind: 'nng' | 'mqtt', type: BridgeState['type']): string => directionOf({ kind, type });
+    expect([told('nng', 'pub'), told('nng', 'pull'), told('nng', 'pair'), told('mqtt', null)]).toEqual([
+      'MQTT → NNG',
+      'NNG → MQTT (pull)',
+      'MQTT ↔ NNG (pair)',
+      'MQTT ↔ MQTT',
+    ]);
   });
 });
 

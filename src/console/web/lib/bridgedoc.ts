@@ -1,6 +1,8 @@
 // A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and its tests.
-import type { Bridge, Problem, Rule } from './types.ts';
+import { waysOf } from './tracks.ts';
+import type { Bridge, BridgeType, Problem, Rule } from './types.ts';
 
+/** Of a rule: pub makes frames of messages, sub messages of frames. */
 export type Direction = 'pub' | 'sub';
 
 /** What an empty delimiter stands for. */
@@ -21,13 +23,14 @@ export interface RuleForm {
 }
 
 export interface BridgeForm {
-  readonly type: Direction;
+  readonly type: BridgeType;
   readonly name: string;
   readonly enable: boolean;
   readonly mode: string;
   /** One URL a line. */
   readonly urls: string;
-  readonly rules: readonly RuleForm[];
+  readonly forwards: readonly RuleForm[];
+  readonly subscription: readonly RuleForm[];
   /** JSON object with all other keys. */
   readonly more: string;
 }
@@ -45,27 +48,27 @@ export function emptyRule(): RuleForm {
   };
 }
 
-export function emptyBridge(type: Direction): BridgeForm {
-  return { type, name: '', enable: true, mode: 'listen', urls: '', rules: [emptyRule()], more: '' };
+/** The lists of rules that a bridge of this type has. */
+export function listsOf(type: BridgeType): readonly RuleList[] {
+  return waysOf(type).map((way) => (way === 'out' ? 'forwards' : 'subscription'));
+}
+export type RuleList = 'forwards' | 'subscription';
+
+export function emptyBridge(type: BridgeType): BridgeForm {
+  const lists = listsOf(type);
+  return {
+    ...{ type, name: '', enable: true, mode: 'listen', urls: '', more: '' },
+    forwards: lists.includes('forwards') ? [emptyRule()] : [],
+    subscription: lists.includes('subscription') ? [emptyRule()] : [],
+  };
 }
 
 const RULE_KEYS = ['local_topic', 'remote_topic', 'nng_delimiter', 'qos', 'retain', 'match', 'enable'];
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
-  ...[
-    'type',
-    'name',
-    'enable',
-    'mode',
-    'pub_url',
-    'sub_url',
-    'forwards',
-    'subscription',
-    'kind',
-    'state',
-    'last_error',
-  ],
-  ...['clientId', 'endpoints', 'peers', 'rules', 'refused', 'unmatched', 'dropped', 'queuedBytes'],
+  ...['type', 'name', 'enable', 'mode', 'pub_url', 'sub_url', 'push_url', 'pull_url', 'pair_url'],
+  ...['forwards', 'subscription', 'kind', 'state', 'last_error', 'clientId', 'endpoints', 'peers', 'rules', 'taking'],
+  ...['waiting', 'remote', 'refused', 'unmatched', 'dropped', 'queuedBytes'],
 ];
 
 function without(object: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
@@ -86,9 +89,8 @@ export function ruleForm(rule: Rule): RuleForm {
 }
 
 export function bridgeForm(bridge: Bridge): BridgeForm {
-  const type = bridge.type === 'sub' ? 'sub' : 'pub';
-  const urls = (type === 'pub' ? bridge.pub_url : bridge.sub_url) ?? [];
-  const rules = (type === 'pub' ? bridge.forwards : bridge.subscription) ?? [];
+  const type = bridge.type ?? 'pub';
+  const urls = (bridge[`${type}_url`] ?? []) as string | readonly string[];
   const more = without(bridge, SHOWN_KEYS);
   return {
     type,
@@ -96,7 +98,8 @@ export function bridgeForm(bridge: Bridge): BridgeForm {
     enable: bridge.enable,
     mode: bridge.mode ?? 'listen',
     urls: (typeof urls === 'string' ? [urls] : urls).join('\n'),
-    rules: rules.map(ruleForm),
+    forwards: (bridge.forwards ?? []).map(ruleForm),
+    subscription: (bridge.subscription ?? []).map(ruleForm),
     more: Object.keys(more).length === 0 ? '' : JSON.stringify(more, null, 2),
   };
 }
@@ -134,19 +137,23 @@ export function bridgeDocument(form: BridgeForm): { document: Record<string, unk
     .split('\n')
     .map((url) => url.trim())
     .filter((url) => url !== '');
-  const rules = form.rules.map((rule) => ruleDocument(form.type, rule));
+  const lists = listsOf(form.type);
   const document = {
     ...(more as Record<string, unknown>),
     type: form.type,
     name: form.name.trim(),
     enable: form.enable,
     mode: form.mode,
-    ...(form.type === 'pub' ? { pub_url: urls, forwards: rules } : { sub_url: urls, subscription: rules }),
+    [`${form.type}_url`]: urls,
+    ...(lists.includes('forwards') ? { forwards: form.forwards.map((rule) => ruleDocument('pub', rule)) } : {}),
+    ...(lists.includes('subscription')
+      ? { subscription: form.subscription.map((rule) => ruleDocument('sub', rule)) }
+      : {}),
   };
   return { document };
 }
 
-/** Fields of the form by the JSON pointers that the gateway gives: "/forwards/0/nng_delimiter" is rules/0/nng_delimiter. */
+/** Fields of the form by the JSON pointers that the gateway gives: "/forwards/0/nng_delimiter" is forwards/0/nng_delimiter. */
 export function fieldOf(pointer: string): string {
   const path = pointer
     .split('/')
@@ -154,10 +161,10 @@ export function fieldOf(pointer: string): string {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const [first, index, key] = path;
   if (first === undefined || first === '') return '';
-  if (first === 'pub_url' || first === 'sub_url') return 'urls';
+  if (/^(pub|sub|push|pull|pair)_url$/.test(first)) return 'urls';
   if (first === 'forwards' || first === 'subscription') {
-    if (index === undefined) return 'rules';
-    return key !== undefined && RULE_KEYS.includes(key) ? `rules/${index}/${key}` : `rules/${index}`;
+    if (index === undefined) return first;
+    return key !== undefined && RULE_KEYS.includes(key) ? `${first}/${index}/${key}` : `${first}/${index}`;
   }
   if (first === 'name' || first === 'type' || first === 'mode') return first;
   return 'more';

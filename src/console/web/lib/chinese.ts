@@ -26,7 +26,12 @@ export const CHINESE: Readonly<Record<string, string>> = {
   'listen: peers dial here': '监听：对端连到这里',
   'dial: this gateway dials': '拨号：由本网关连接',
   'Addresses, one a line': '地址，每行一个',
-  'Add a rule': '添加规则',
+  'Add a rule MQTT → NNG': '添加规则 MQTT → NNG',
+  'Add a rule NNG → MQTT': '添加规则 NNG → MQTT',
+  'the same topic': '相同主题',
+  'as it comes': '保持原样',
+  '{n} waiting': '{n} 等待中',
+  'Remote broker': '远端代理服务器',
   'More keys': '更多配置项',
   'Other keys as JSON': '其他配置项（JSON）',
   'send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on':

@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Series } from './rates.ts';
 import { createStore } from './store.ts';
+import { tracksOf } from './tracks.ts';
 import type { BridgeState } from './types.ts';
 
 export type Link = 'connecting' | 'open' | 'lost';
@@ -105,7 +106,7 @@ export const stats = createStore<Stats | null>(null);
 export const series = new Series(SAMPLES);
 export const happenings = createStore<readonly Happening[]>([]);
 export const bridges = createStore<readonly BridgeState[] | null>(null);
-/** Counters of each rule and bridge over time, by "pub/out/0" and "pub/out". */
+/** Counters of each rule over time, by its key (tracks.ts). */
 export const flows = new Map<string, Series>();
 
 function takeStats(next: Stats): void {
@@ -127,10 +128,9 @@ function flow(key: string): Series {
 function takeBridges(next: { time: number; bridges: readonly BridgeState[] }): void {
   const keys = new Set<string>();
   for (const bridge of next.bridges) {
-    for (const rule of bridge.rules ?? []) {
-      const key = `${bridge.kind}/${bridge.type ?? ''}/${bridge.name}/${rule.index}`;
+    for (const { key, counters } of tracksOf(bridge)) {
       keys.add(key);
-      const { matched, forwarded, bytes } = rule;
+      const { matched, forwarded, bytes } = counters;
       flow(key).add({ time: next.time, values: { matched, forwarded, bytes } }, ['matched', 'forwarded']);
     }
   }
@@ -138,10 +138,9 @@ function takeBridges(next: { time: number; bridges: readonly BridgeState[] }): v
   bridges.set(next.bridges);
 }
 
-/** Takes what was just asked for: after a switch it is newer than what the stream last said. */
-export function adoptBridges(list: readonly Omit<BridgeState, 'kind'>[]): void {
-  const others = (bridges.get() ?? []).filter(({ kind }) => kind !== 'nng');
-  bridges.set([...list.map((bridge): BridgeState => ({ ...bridge, kind: 'nng' })), ...others]);
+/** Takes what was just asked for, all bridges of one kind: after a switch it is newer than what the stream last said. */
+export function adoptBridges(kind: BridgeState['kind'], list: readonly BridgeState[]): void {
+  bridges.set([...list, ...(bridges.get() ?? []).filter((bridge) => bridge.kind !== kind)]);
 }
 
 function happened(event: Happening): void {

@@ -39,15 +39,22 @@ export interface Endpoint {
   readonly lastError: string | null;
 }
 
+/** How an NNG bridge speaks; null for bridges to remote brokers. */
+export type BridgeType = 'pub' | 'sub' | 'push' | 'pull' | 'pair';
+
 /** What a bridge is doing, as the event stream tells it. */
 export interface BridgeState {
   readonly kind: 'nng' | 'mqtt';
-  readonly type: 'pub' | 'sub' | null;
+  readonly type: BridgeType | null;
   readonly name: string;
   readonly enable: boolean;
   readonly state: string;
   readonly last_error: string | null;
   readonly rules?: readonly RuleCounters[];
+  /** Of a pair: the rules that receive. */
+  readonly taking?: readonly RuleCounters[];
+  readonly waiting?: { readonly frames: number; readonly bytes: number; readonly spooled: number };
+  readonly remote?: { readonly fetching?: readonly RuleCounters[]; readonly queued?: number };
   readonly peers?: readonly Peer[];
   readonly endpoints?: readonly Endpoint[];
   readonly dropped?: number;
@@ -58,8 +65,6 @@ export interface BridgeState {
 /** A bridge with its document. */
 export interface Bridge extends BridgeState {
   readonly mode?: string;
-  readonly pub_url?: string | readonly string[];
-  readonly sub_url?: string | readonly string[];
   readonly forwards?: readonly Rule[];
   readonly subscription?: readonly Rule[];
   readonly [key: string]: unknown;
@@ -73,7 +78,7 @@ export interface RemoteBridge {
   readonly connector: Readonly<Record<string, unknown>>;
   readonly forwards: readonly Rule[];
   readonly subscription: readonly Rule[];
-  readonly status?: Readonly<Record<string, unknown>>;
+  readonly status?: Partial<BridgeState>;
 }
 
 export interface Client {

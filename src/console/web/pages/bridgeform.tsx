@@ -9,14 +9,26 @@ import {
   type Direction,
   emptyBridge,
   emptyRule,
+  listsOf,
   type RuleForm,
+  type RuleList,
 } from '../lib/bridgedoc.ts';
+import type { BridgeType } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Button, Check, Dialog, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 type Problems = ReadonlyMap<string, string>;
+
+/** What a bridge may be, in the words of SP. */
+const TYPES: readonly (readonly [BridgeType, string])[] = [
+  ['pub', 'MQTT → NNG (pub)'],
+  ['sub', 'NNG → MQTT (sub)'],
+  ['push', 'MQTT → NNG (push)'],
+  ['pull', 'NNG → MQTT (pull)'],
+  ['pair', 'MQTT ↔ NNG (pair)'],
+];
 
 const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
   pub: [
@@ -31,7 +43,7 @@ const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>
 };
 
 interface RuleProps {
-  readonly type: Direction;
+  readonly list: RuleList;
   readonly rule: RuleForm;
   readonly index: number;
   readonly problems: Problems;
@@ -39,10 +51,11 @@ interface RuleProps {
   readonly onRemove: () => void;
 }
 
-function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps) {
+function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps) {
   const [testing, setTesting] = useState(false);
+  const type: Direction = list === 'forwards' ? 'pub' : 'sub';
   const set = (more: Partial<RuleForm>): void => onRule({ ...rule, ...more });
-  const problem = (key: string): string | undefined => problems.get(`rules/${index}/${key}`);
+  const problem = (key: string): string | undefined => problems.get(`${list}/${index}/${key}`);
   const mqtt = (
     <TextField
       label={type === 'pub' ? t('MQTT topic filter') : t('MQTT topic')}
@@ -65,7 +78,9 @@ function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps
   );
   return (
     <fieldset class="rule">
-      <legend>{t('Rule {n}', { n: index + 1 })}</legend>
+      <legend>
+        {t('Rule {n}', { n: index + 1 })} {list === 'forwards' ? 'MQTT → NNG' : 'NNG → MQTT'}
+      </legend>
       <div class="rule-tools">
         <Check label={t('on')} value={rule.enable} onValue={(enable) => set({ enable })} />
         <IconButton icon="trash" label={t('Remove rule {n}', { n: index + 1 })} onClick={onRemove} />
@@ -113,9 +128,9 @@ function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps
           />
         )}
       </div>
-      {problems.has(`rules/${index}`) && (
+      {problems.has(`${list}/${index}`) && (
         <p class="failed" role="alert">
-          {problems.get(`rules/${index}`)}
+          {problems.get(`${list}/${index}`)}
         </p>
       )}
       <button type="button" class="link" aria-expanded={testing} onClick={() => setTesting(!testing)}>
@@ -123,6 +138,44 @@ function RuleFields({ type, rule, index, problems, onRule, onRemove }: RuleProps
       </button>
       {testing && <RuleTester type={type} rule={rule} />}
     </fieldset>
+  );
+}
+
+/** All rules of one list, and the button for another one. */
+function RuleFieldset({
+  list,
+  rules,
+  problems,
+  onRules,
+}: {
+  readonly list: RuleList;
+  readonly rules: readonly RuleForm[];
+  readonly problems: Problems;
+  readonly onRules: (rules: readonly RuleForm[]) => void;
+}) {
+  const words = list === 'forwards' ? t('Add a rule MQTT → NNG') : t('Add a rule NNG → MQTT');
+  return (
+    <>
+      {rules.map((rule, i) => (
+        <RuleFields
+          key={i}
+          list={list}
+          rule={rule}
+          index={i}
+          problems={problems}
+          onRule={(next) => onRules(rules.map((old, other) => (other === i ? next : old)))}
+          onRemove={() => onRules(rules.filter((_, other) => other !== i))}
+        />
+      ))}
+      {problems.has(list) && (
+        <p class="failed" role="alert">
+          {problems.get(list)}
+        </p>
+      )}
+      <Button icon="plus" onClick={() => onRules([...rules, emptyRule()])}>
+        {words}
+      </Button>
+    </>
   );
 }
 
@@ -146,8 +199,6 @@ export function BridgeDialog({
   const [problems, setProblems] = useState<Problems>(new Map());
   const [busy, setBusy] = useState(false);
   const set = (more: Partial<BridgeForm>): void => setForm({ ...form, ...more });
-  const setRule = (index: number, rule: RuleForm): void =>
-    set({ rules: form.rules.map((old, i) => (i === index ? rule : old)) });
   const save = (event: Event): void => {
     event.preventDefault();
     const made = bridgeDocument(form);
@@ -181,11 +232,11 @@ export function BridgeDialog({
             <SelectField
               label={t('Direction')}
               value={form.type}
-              onValue={(type) => set({ type, rules: [emptyRule()] })}
-              options={[
-                ['pub', 'MQTT → NNG'],
-                ['sub', 'NNG → MQTT'],
-              ]}
+              onValue={(type) => {
+                const { forwards, subscription } = emptyBridge(type);
+                set({ type, forwards, subscription });
+              }}
+              options={TYPES}
               disabled={initial !== null}
               problem={problems.get('type')}
             />
@@ -218,25 +269,15 @@ export function BridgeDialog({
               wide
             />
           </div>
-          {form.rules.map((rule, i) => (
-            <RuleFields
-              key={i}
-              type={form.type}
-              rule={rule}
-              index={i}
+          {listsOf(form.type).map((list) => (
+            <RuleFieldset
+              key={list}
+              list={list}
+              rules={form[list]}
               problems={problems}
-              onRule={(next) => setRule(i, next)}
-              onRemove={() => set({ rules: form.rules.filter((_, other) => other !== i) })}
+              onRules={(rules) => set({ [list]: rules })}
             />
           ))}
-          {problems.has('rules') && (
-            <p class="failed" role="alert">
-              {problems.get('rules')}
-            </p>
-          )}
-          <Button icon="plus" onClick={() => set({ rules: [...form.rules, emptyRule()] })}>
-            {t('Add a rule')}
-          </Button>
           <details open={problems.has('more')}>
             <summary>{t('More keys')}</summary>
             <TextField

@@ -4,6 +4,7 @@ import { call, can, escaped, fetchData } from '../lib/api.ts';
 import { type BridgeForm, bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
 import { adoptBridges, bridges as liveBridges, useLoaded } from '../lib/live.ts';
 import { useStore } from '../lib/store.ts';
+import { directionOf } from '../lib/tracks.ts';
 import type { Bridge, BridgeState, RemoteBridge } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Flow } from '../ui/flow.tsx';
@@ -30,6 +31,13 @@ function current(bridge: Bridge, live: readonly BridgeState[] | null): BridgeSta
   return found ?? { ...bridge, kind: 'nng' };
 }
 
+/** The same of a bridge to a remote broker. */
+function currentRemote(bridge: RemoteBridge, live: readonly BridgeState[] | null): BridgeState {
+  const { name, enable, state, last_error, status } = bridge;
+  const found = live?.find((one) => one.kind === 'mqtt' && one.name === name);
+  return found ?? { ...status, kind: 'mqtt', type: null, name, enable, state, last_error };
+}
+
 interface CardProps {
   readonly bridge: Bridge;
   readonly live: BridgeState;
@@ -39,7 +47,6 @@ interface CardProps {
 }
 
 function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
-  const rules = (bridge.type === 'pub' ? bridge.forwards : bridge.subscription) ?? [];
   const path = `/nng/bridges/${escaped(bridge.name)}`;
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
@@ -51,8 +58,7 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
     <Panel
       title={
         <>
-          {bridge.name} <span class="muted">{bridge.type === 'pub' ? 'MQTT → NNG' : 'NNG → MQTT'}</span>{' '}
-          <Badge state={live.state} />
+          {bridge.name} <span class="muted">{directionOf(bridge)}</span> <Badge state={live.state} />
         </>
       }
       tools={
@@ -72,41 +78,37 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
       {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
         <p class="failed">{live.last_error}</p>
       )}
-      <Flow bridge={live} rules={rules} />
+      <Flow bridge={live} forwards={bridge.forwards ?? []} subscription={bridge.subscription ?? []} />
     </Panel>
   );
 }
 
-function RemoteCard({ bridge, onChanged }: { readonly bridge: RemoteBridge; readonly onChanged: () => void }) {
+function RemoteCard({
+  bridge,
+  live,
+  onChanged,
+}: {
+  readonly bridge: RemoteBridge;
+  readonly live: BridgeState;
+  readonly onChanged: () => void;
+}) {
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
     const body = { data: { bridge_switch: on } };
     void attempt(() => call('POST', `/bridges/switch/${escaped(bridge.name)}`, body), done).then(onChanged);
   };
-  const topics = (bridge.forwards ?? []).map((rule) => `↑ ${String(rule.local_topic ?? '')}`);
-  const wanted = (bridge.subscription ?? []).map((rule) => `↓ ${String(rule.remote_topic ?? '')}`);
   return (
     <Panel
       title={
         <>
-          {bridge.name} <span class="muted">MQTT ↔ MQTT</span> <Badge state={bridge.state} />
+          {bridge.name} <span class="muted">{directionOf(live)}</span> <Badge state={live.state} />
         </>
       }
       tools={
-        can('operator') && (
-          <Switch label={t('Bridge {n} on', { n: bridge.name })} value={bridge.enable} onValue={flip} />
-        )
+        can('operator') && <Switch label={t('Bridge {n} on', { n: bridge.name })} value={live.enable} onValue={flip} />
       }
     >
-      {bridge.last_error !== null && <p class="failed">{bridge.last_error}</p>}
-      <div class="line">
-        <code>{String(bridge.connector.server ?? '')}</code>
-        {[...topics, ...wanted].map((text) => (
-          <code key={text} class="chip">
-            {text}
-          </code>
-        ))}
-      </div>
+      <Flow bridge={live} forwards={bridge.forwards ?? []} subscription={bridge.subscription ?? []} />
     </Panel>
   );
 }
@@ -176,14 +178,26 @@ function Bench() {
 
 async function loadBridges(): Promise<readonly Bridge[]> {
   const list = await fetchData<readonly Bridge[]>('/nng/bridges');
-  adoptBridges(list);
+  adoptBridges(
+    'nng',
+    list.map((bridge) => ({ ...bridge, kind: 'nng' })),
+  );
   return list;
+}
+
+async function loadRemote(): Promise<readonly RemoteBridge[]> {
+  const { bridge } = await fetchData<{ bridge: { nodes: readonly RemoteBridge[] } }>('/bridges');
+  adoptBridges(
+    'mqtt',
+    bridge.nodes.map((node) => currentRemote(node, null)),
+  );
+  return bridge.nodes;
 }
 
 export function BridgesPage() {
   const live = useStore(liveBridges);
   const list = useLoaded(loadBridges, 'bridges', 10_000);
-  const remote = useLoaded(() => fetchData<{ bridge: { nodes: readonly RemoteBridge[] } }>('/bridges'), 'remote', 5000);
+  const remote = useLoaded(loadRemote, 'remote', 10_000);
   const [editing, setEditing] = useState<{ form: BridgeForm | null } | null>(null);
   const [removing, setRemoving] = useState<Bridge | null>(null);
   const [bench, setBench] = useState(false);
@@ -201,7 +215,7 @@ export function BridgesPage() {
       </div>
       <Failed error={list.error} />
       {bench && <Bench />}
-      {list.value?.length === 0 && (
+      {list.value?.length === 0 && remote.value?.length === 0 && (
         <Empty>
           {t('There are no bridges yet. A bridge carries MQTT messages to NNG peers, or NNG frames to MQTT.')}
         </Empty>
@@ -216,8 +230,8 @@ export function BridgesPage() {
           onChanged={list.reload}
         />
       ))}
-      {remote.value?.bridge.nodes.map((bridge) => (
-        <RemoteCard key={bridge.name} bridge={bridge} onChanged={remote.reload} />
+      {remote.value?.map((bridge) => (
+        <RemoteCard key={bridge.name} bridge={bridge} live={currentRemote(bridge, live)} onChanged={remote.reload} />
       ))}
       {editing !== null && <BridgeDialog form={editing.form} onClose={() => setEditing(null)} onSaved={list.reload} />}
       {removing !== null && (

@@ -5,6 +5,7 @@ import { bytes, clock, count, duration, percent } from '../lib/format.ts';
 import { bridges, type Happening, happenings, type Stats, series, stats, useLoaded } from '../lib/live.ts';
 import { hrefOf } from '../lib/route.ts';
 import { useStore } from '../lib/store.ts';
+import { directionOf } from '../lib/tracks.ts';
 import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Badge, Empty, Panel } from '../ui/parts.tsx';
@@ -151,9 +152,7 @@ function BridgeStates() {
           <a href={hrefOf('bridges')} class="row-name">
             {bridge.name}
           </a>
-          <span class="muted">
-            {bridge.kind === 'mqtt' ? 'MQTT' : bridge.type === 'pub' ? 'MQTT → NNG' : 'NNG → MQTT'}
-          </span>
+          <span class="muted">{directionOf(bridge)}</span>
           <Badge state={bridge.state} />
         </li>
       ))}
