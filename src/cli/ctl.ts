@@ -185,6 +185,39 @@ async function retained(work: Work, options: RetainedOptions): Promise<void> {
   show(work, await pages(work, '/retained', { filter, search }, limit), RETAINED_COLUMNS);
 }
 
+const UPSTREAM_COLUMNS: readonly Column[] = [
+  column('UPSTREAM', 'upstream'),
+  column('SERVER', 'server'),
+  column('ADDRESS', 'address'),
+  column('STATE', 'state'),
+  column('WEIGHT', 'weight', true),
+  column('OPEN', 'connections', true),
+  column('SERVED', 'served', true),
+  column('FAILS', 'fails', true),
+  column('ERROR', 'lastError'),
+];
+
+interface UpstreamOptions {
+  readonly drain?: string;
+  readonly undrain?: string;
+}
+
+/** Pools of the proxy, a row for each server; or takes a server out of `pool` and puts it back. */
+async function upstreams(work: Work, { drain, undrain }: UpstreamOptions, pool: string): Promise<void> {
+  const server = drain ?? undrain;
+  if (server !== undefined) {
+    if (pool === '') throw new GatewayError('CLI-USAGE', 'upstreams wants the name of the pool to drain a server of');
+    const body = { server, drain: drain !== undefined };
+    await work.client.call('POST', `/proxy/upstreams/${encodeURIComponent(pool)}/drain`, body);
+    say(work, { upstream: pool, ...body }, drain === undefined ? 'takes clients again\n' : 'drained\n');
+    return;
+  }
+  const pools = rowsOf((await work.client.call('GET', '/proxy/upstreams')).data);
+  const wanted = pools.filter(({ name }) => pool === '' || name === pool);
+  const rows = wanted.flatMap(({ name, servers }) => rowsOf(servers).map((row): Row => ({ upstream: name, ...row })));
+  show(work, rows, UPSTREAM_COLUMNS);
+}
+
 interface ExplainOptions {
   readonly clientid?: string;
   readonly topic?: string;
@@ -294,6 +327,11 @@ function addLists(ctl: Command, add: Adder): void {
     kick(work, id, options.session === true),
   ).option('--session', 'end its session too');
   add(ctl, 'bridges', 'bridges and their state', bridges);
+  add<UpstreamOptions>(ctl, 'upstreams [pool]', 'servers behind the proxy', (work, options, [pool]) =>
+    upstreams(work, options, pool),
+  )
+    .option('--drain <server>', 'give this server no new clients')
+    .option('--undrain <server>', 'give it clients again');
   add<RetainedOptions>(ctl, 'retained', 'retained messages', retained)
     .option('--filter <filter>', 'topic filter')
     .option('--search <text>', 'part of the topic')
