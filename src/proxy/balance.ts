@@ -33,8 +33,8 @@ export function makeGroup(peers: readonly Peer[]): Group {
 const MOST_TRIES = 20;
 
 export class Selection {
-  /** Tries that are left; as many as there are servers that are not down. */
-  triesLeft: number;
+  /** How often next() is worth calling: as many servers are not down. */
+  readonly tries: number;
   private readonly of: Balanced;
   private readonly key: string;
   private group: Group;
@@ -52,7 +52,7 @@ export class Selection {
     this.group = of.primary;
     this.random = random;
     const up = (peers: readonly Peer[]): number => peers.filter((peer) => !peer.server.down).length;
-    this.triesLeft = up(of.primary.peers) + (of.backup === null ? 0 : up(of.backup.peers));
+    this.tries = up(of.primary.peers) + (of.backup === null ? 0 : up(of.backup.peers));
   }
 
   /** The next peer to try, counted as a connection of it; null when none can be used. O(peers), consistent hashing O(points) at worst. */

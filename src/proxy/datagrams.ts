@@ -113,7 +113,7 @@ export class DatagramEntrance {
     const pool = target === null ? undefined : this.context.pool(target);
     const most = maxConnections > 0 ? maxConnections : MOST_SESSIONS;
     if (pool === undefined || this.sessions.size >= most || !this.byAddress.enter(address, limitConn.perIp)) {
-      parts.metrics.cell(M.refused, { proxy: this.options.name, reason: pool === undefined ? '500' : '503' }).value++;
+      parts.metrics.cell(M.refused, { proxy: this.options.name, status: pool === undefined ? '500' : '503' }).value++;
       return null;
     }
     const nowMs = parts.clock.mono();
@@ -143,7 +143,7 @@ export class DatagramEntrance {
     const { transports, clock } = this.context.parts;
     const { pool } = session;
     const selection = pool.select(addressFacts(this.options.name, session.address, session.port));
-    for (let tries = selection.triesLeft; tries > 0; tries--) {
+    for (let tries = 0; tries < selection.tries; tries++) {
       const peer = selection.next(clock.mono());
       if (peer === null) break;
       session.tried.push(peer.address);
@@ -205,10 +205,9 @@ export class DatagramEntrance {
     session.server?.close();
     if (session.peer !== null) session.pool.release(session.peer);
     const { clock, metrics } = this.context.parts;
-    metrics.cell(status === 200 ? M.closed : M.refused, {
-      proxy: this.options.name,
-      reason: status === 200 ? reason.replaceAll(' ', '-') : String(status),
-    }).value++;
+    const proxy = this.options.name;
+    if (status === 200) metrics.cell(M.closed, { proxy, reason: reason.replaceAll(' ', '-') }).value++;
+    else metrics.cell(M.refused, { proxy, status: String(status) }).value++;
     const { accessLog } = this.options;
     if (accessLog === null) return;
     const entry: Entry = {

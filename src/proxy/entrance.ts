@@ -118,7 +118,8 @@ export class Entrance {
 
   private async open(): Promise<void> {
     const { options } = this.rules;
-    this.listener = this.parts.transports.listen(options, {
+    this.listener = null;
+    const listener = this.parts.transports.listen(options, {
       accept: (connection) => this.accept(connection),
       reject: (reason, remote) => this.rejected(reason, remote),
       // TLS costs more than a look at the count; whoever passes here is counted when its handshake is done.
@@ -128,7 +129,9 @@ export class Entrance {
       handshakeTimeoutMs: options.prereadTimeoutMs,
       proxyProtocol: options.proxyProtocol,
     });
-    this.bound = await this.listener.start();
+    this.bound = await listener.start();
+    // Only now: one that could not be opened is tried again at the next reload.
+    this.listener = listener;
     for (const { kind, address } of this.bound) this.parts.log('info', 'PXY-UP', { proxy: this.name, kind, address });
   }
 
@@ -181,7 +184,7 @@ export class Entrance {
     const { status, reason } = entry;
     if (status === 200) metrics.cell(M.closed, { proxy: this.name, reason: word(reason) }).value++;
     else {
-      metrics.cell(M.refused, { proxy: this.name, reason: String(status) }).value++;
+      metrics.cell(M.refused, { proxy: this.name, status: String(status) }).value++;
       log('debug', 'PXY-REFUSED', { proxy: this.name, remote: entry.remoteAddress, status, reason });
     }
     const { accessLog } = rules.options;

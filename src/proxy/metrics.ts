@@ -12,7 +12,7 @@ function gauge(name: string, text: string, unit: MetricSpec['unit']): MetricSpec
 export const PROXY_METRICS = {
   accepted: counter('connections', 'Connections that clients have opened', 'connections'),
   active: gauge('active', 'Connections of clients that are open', 'connections'),
-  refused: counter('refused', 'Connections that reached no server, by reason', 'connections'),
+  refused: counter('refused', 'Connections that reached no server, by status of the access log', 'connections'),
   closed: counter('closed', 'Sessions that have ended, by reason', 'connections'),
   bytes: counter('bytes', 'Bytes of clients: in, and out to them', 'bytes'),
   rewritten: counter('rewritten', 'CONNECT packets that were sent on with other fields', 'packets'),

@@ -16,6 +16,7 @@ import { compileTemplate, type Template } from './template.ts';
 
 /** A name without an answer is asked for again after this time, or after dns_refresh when that is shorter. */
 const LOOKUP_RETRY_MS = 5000;
+const FIRST_LOOKUP_MS = 2000;
 /** IPv4 in dotted form, or anything with a colon: nothing to look up. */
 const LITERAL = /^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$|:/;
 
@@ -51,10 +52,10 @@ export class Pool {
     this.balanced = this.balance();
   }
 
-  /** Looks names up and begins checks; resolves when every name has been asked for once. Never rejects. */
+  /** Looks names up and begins checks; resolves when every name has been asked for once, or takes too long. Never rejects. */
   async start(): Promise<void> {
     this.health.watch(this.options.health, this.allPeers());
-    await this.lookup();
+    await this.firstLookup();
   }
 
   stop(): void {
@@ -84,7 +85,7 @@ export class Pool {
     });
     for (const place of before) for (const peer of place.peers) peer.removed = true;
     this.rebuild();
-    await this.lookup();
+    await this.firstLookup();
   }
 
   /** The tries of one client. */
@@ -214,6 +215,17 @@ export class Pool {
   private rebuild(): void {
     this.balanced = this.balance();
     this.health.watch(this.options.health, this.allPeers());
+  }
+
+  /** A name server that does not answer must not hold up everything else: the pool gets its addresses when they come. */
+  private firstLookup(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.parts.clock.after(FIRST_LOOKUP_MS, resolve);
+      void this.lookup().then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
   }
 
   private async lookup(): Promise<void> {

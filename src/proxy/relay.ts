@@ -137,11 +137,10 @@ export class Relay {
     }
   }
 
-  /** Ends the session because the proxy stops; resolves when its connections are closed. Clients of the built-in broker are the broker's. */
+  /** Ends the session because the proxy stops; resolves when its connections are closed. Those of the built-in broker go on, they are the broker's. */
   async stop(): Promise<void> {
-    if (this.state === 'local') return;
     const gone = this.splice?.stop();
-    if (gone === undefined) this.client.destroy();
+    if (this.splice === null && this.tap === null) this.client.destroy();
     this.finish(200, 'proxy stops');
     await gone;
   }
@@ -276,7 +275,7 @@ export class Relay {
     const { clock } = this.home.parts;
     const { connectTimeoutMs, nextUpstream } = this.rules.options;
     const beganMs = clock.mono();
-    const most = nextUpstream.tries === 0 ? selection.triesLeft : Math.min(nextUpstream.tries, selection.triesLeft);
+    const most = nextUpstream.tries === 0 ? selection.tries : Math.min(nextUpstream.tries, selection.tries);
     for (let tries = 0; tries < most; tries++) {
       const nowMs = clock.mono();
       if (tries > 0 && nextUpstream.timeoutMs > 0 && nowMs - beganMs >= nextUpstream.timeoutMs) break;

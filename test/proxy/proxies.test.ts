@@ -94,7 +94,7 @@ describe('a client', () => {
     await clock.advanceAsync(10_000);
     await client.closed();
     expect(dialled).toEqual([]);
-    expect(value('refused_total', { reason: '400' })).toBe(1);
+    expect(value('refused_total', { status: '400' })).toBe(1);
     expect(value('active')).toBe(0);
   });
 
@@ -124,7 +124,7 @@ describe('a client', () => {
     const { send, dialled, value } = await proxy({ deny, reject: 'connack' });
     expect((await send(connectBytes({ clientId: 'bad', version: 5 }))).all.toString('hex')).toBe('2003008700');
     expect(dialled).toEqual([]);
-    expect(value('refused_total', { reason: '403' })).toBe(1);
+    expect(value('refused_total', { status: '403' })).toBe(1);
   });
 
   it('tries no more servers than next_upstream allows', async () => {
