@@ -64,7 +64,7 @@ export function sorted(children: ReadonlyMap<string, TopicNode>): TopicNode[] {
   );
 }
 
-/** Whether a filter (shared or not) takes a topic [MQTT-4.7]. */
+/** Whether a filter (shared or not) takes a topic. */
 export function takes(filter: string, topic: string): boolean {
   const levels = filter.split('/');
   const own = levels[0] === '$share' ? levels.slice(2) : levels;
