@@ -5,6 +5,8 @@ import type { Backlog, Target } from './delivery.ts';
 
 /** Messages sent in a row before others get their turn. */
 const SLICE = 256;
+/** What a search without a find counts among them. */
+const SEARCH = 32;
 
 export class Backlogs {
   private readonly list: Backlog[] = [];
@@ -32,14 +34,15 @@ export class Backlogs {
   send(hasRoom: () => boolean, deliver: (message: Message, target: Target) => void): void {
     let left = SLICE;
     while (this.list.length > 0 && hasRoom()) {
-      if (left-- === 0) {
+      if (left <= 0) {
         this.continueLater();
         return;
       }
       const backlog = this.list[0];
       const message = backlog.next();
+      left -= message === undefined ? SEARCH : 1;
       if (message === null) this.list.shift();
-      else deliver(message, backlog.target);
+      else if (message !== undefined) deliver(message, backlog.target);
     }
   }
 

@@ -112,8 +112,8 @@ export interface Peer {
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */
 export interface Backlog {
-  /** The next message, or null when there are no more. */
-  next(): Message | null;
+  /** The next message, null when there are no more, undefined when a while was spent and none found yet. */
+  next(): Message | null | undefined;
   readonly target: Target;
 }
 

@@ -3,6 +3,9 @@
 // Sources: MQTT 5.0 section 3.3.1.3, message expiry in 3.3.2.3.3.
 import type { Message } from '../mqtt/message.ts';
 
+/** Topics looked at between two messages or pauses: about a tenth of a millisecond. */
+const PAUSE_STEPS = 1000;
+
 class Node {
   children: Map<string, Node> | null = null;
   message: Message | null = null;
@@ -80,8 +83,11 @@ export class RetainedStore {
     this.bytes += sign * message.bytes;
   }
 
-  /** Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen. */
-  match(filter: string): Iterator<Message> {
+  /**
+   * Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen.
+   * Gives null now and then where it has looked at many topics and found nothing: whoever pulls can let others have their turn.
+   */
+  match(filter: string): Iterator<Message | null> {
     return walk(this.root, filter.split('/'));
   }
 }
@@ -95,11 +101,13 @@ interface Frame {
 }
 
 /** Depth first with a stack of its own: neither a deep topic nor a node with many children costs more than a step at a time. */
-function* walk(root: Node, levels: readonly string[]): Generator<Message, undefined> {
+function* walk(root: Node, levels: readonly string[]): Generator<Message | null, undefined> {
   const stack: Frame[] = [];
+  let steps = 0;
   let node: Node | undefined = root;
   let at = 0;
   for (;;) {
+    if (++steps % PAUSE_STEPS === 0) yield null;
     // Follow plain levels down to the end of the filter or the next wildcard.
     while (node !== undefined && at < levels.length && levels[at] !== '#' && levels[at] !== '+') {
       node = node.children?.get(levels[at]);

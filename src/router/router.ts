@@ -59,6 +59,8 @@ export interface Router {
   ): number;
   /** Retained messages that match, lazily; the store may change meanwhile. */
   retained(topicFilter: string): Iterator<Message>;
+  /** The same in pieces of bounded work: null where many topics were looked at and none matched. */
+  retainedInPieces(topicFilter: string): Iterator<Message | null>;
   readonly stats: RouterStats;
   readonly subscriptionCount: number;
   readonly sharedCount: number;

@@ -143,6 +143,10 @@ export class Routes implements Router {
   }
 
   retained(topicFilter: string): Iterator<Message> {
+    return withoutPauses(this.store.match(topicFilter));
+  }
+
+  retainedInPieces(topicFilter: string): Iterator<Message | null> {
     return this.store.match(topicFilter);
   }
 
@@ -198,6 +202,11 @@ export class Routes implements Router {
     }
     return { topic, version: this.version, targets, groups: picks };
   }
+}
+
+function* withoutPauses(messages: Iterator<Message | null>): Generator<Message, undefined> {
+  for (let step = messages.next(); step.done !== true; step = messages.next())
+    if (step.value !== null) yield step.value;
 }
 
 /** A client's own message goes only to its subscriptions without No Local [MQTT-3.8.3-3]. */

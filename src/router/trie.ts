@@ -68,8 +68,10 @@ export class SubscriptionTrie {
     const few = rest ? node.rest : node.own;
     const before = findIn(few, subscription.receiver);
     if (few === null) this.filterCount++;
-    if (rest) node.rest = addTo(few, subscription);
-    else node.own = addTo(few, subscription);
+    // One that replaces another keeps its rank.
+    const ranked = before === undefined ? subscription : { ...subscription, order: before.order };
+    if (rest) node.rest = addTo(few, ranked);
+    else node.own = addTo(few, ranked);
     return before;
   }
 

@@ -144,10 +144,7 @@ function startBacklog(
   filter: string,
   subscription: { qos: 0 | 1 | 2; subscriptionIdentifier: number },
 ): void {
-  const messages = core.router.retained(filter);
-  const first = messages.next();
-  if (first.done === true) return;
-  let pending: IteratorResult<typeof first.value> | null = first;
+  const messages = core.router.retainedInPieces(filter);
   const target = {
     receiver: session.outbox,
     qos: subscription.qos,
@@ -160,12 +157,11 @@ function startBacklog(
   session.outbox.deliverBacklog({
     target,
     next: () => {
-      for (;;) {
-        const step = pending ?? messages.next();
-        pending = null;
-        if (step.done === true) return null;
-        if (!core.limits.checkRetainSource || sourceMayWrite(access, step.value)) return step.value;
-      }
+      const step = messages.next();
+      if (step.done === true) return null;
+      const message = step.value;
+      if (message === null) return undefined;
+      return !core.limits.checkRetainSource || sourceMayWrite(access, message) ? message : undefined;
     },
   });
 }

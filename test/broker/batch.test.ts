@@ -40,3 +40,30 @@ test('a batch takes nothing that does not fit, and nothing large', () => {
   expect(count).toBe(Math.floor((65_536 - 8) / 1006));
   expect(batch.bytes).toBe(count * 1006);
 });
+test('a batch takes payloads that lie in a row as it takes each of them', () => {
+  const sizes = fc.record({ bytes: fc.integer({ min: 0, max: 300 }), gap: fc.integer({ min: 8, max: 20 }) });
+  fc.assert(
+    fc.property(
+      sizes,
+      fc.integer({ min: 1, max: 50 }),
+      fc.string({ maxLength: 30 }),
+      ({ bytes, gap }, count, topic) => {
+        const stride = bytes + gap;
+        const chunk = Buffer.from(Array.from({ length: stride * count - gap }, (_, i) => (i * 31 + (i >> 8)) & 255));
+        const [one, many] = [new Batch(), new Batch()];
+        const utf8 = Buffer.from(topic);
+        for (let i = 0; i < count; i++) one.add(utf8, chunk, i * stride, i * stride + bytes);
+        for (let i = 0; i < count; ) {
+          many.add(utf8, chunk, i * stride, i * stride + bytes);
+          i++;
+          if (i < count) i += many.addMany(chunk, i * stride, bytes, stride, count - i);
+        }
+        expect(many.count).toBe(count);
+        expect(many.bytes).toBe(one.bytes);
+        expect(many.longest).toBe(one.longest);
+        expect(many.buffer.subarray(0, many.bytes).equals(one.buffer.subarray(0, one.bytes))).toBe(true);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

@@ -372,6 +372,22 @@ export class RoomClient {
     }
   }
 
+  /** Reads so many messages of QoS 0; gives how many of the packets that came were messages. */
+  async messagesCount(count: number): Promise<number> {
+    let messages = 0;
+    for (let n = 0; n < count; n++) if ((await this.next())?.type === PUBLISH) messages++;
+    return messages;
+  }
+
+  /** Packets that are here and have not been read. */
+  async arrived(): Promise<number> {
+    if (this.chunks.length > 0) this.rest = Buffer.concat([this.rest, ...this.chunks.splice(0)]);
+    let count = 0;
+    for (let at = 0; readFrame(this.rest, at, this.rest.length, this.frame, Number.POSITIVE_INFINITY) === 1; count++)
+      at = this.frame.end;
+    return count;
+  }
+
   /** Everything until the broker closes. */
   async untilClosed(): Promise<Came[]> {
     const found: Came[] = [];

@@ -101,7 +101,8 @@ describe('retained store', () => {
       const filter = someFilter(random);
       const found: string[] = [];
       const messages = store.match(filter);
-      for (let step = messages.next(); step.done !== true; step = messages.next()) found.push(step.value.topic);
+      for (let step = messages.next(); step.done !== true; step = messages.next())
+        if (step.value !== null) found.push(step.value.topic);
       expect(found.length, filter).toBe(new Set(found).size);
       expect(new Set(found), filter).toEqual(new Set([...topics].filter((topic) => matches(filter, topic))));
     }
