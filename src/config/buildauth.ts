@@ -55,7 +55,7 @@ export function buildAuth(
     acl,
     noMatch: auth.no_match,
     denyAction: auth.deny_action,
-    aclSubscribe: auth.acl_subscribe,
+    aclSubscribe: auth.acl_subscribe === 'mosquitto' ? 'granted' : 'truthful',
     checkRetainSource: auth.check_retain_source,
     scramFile: auth.scram_file,
     jwt,

@@ -142,9 +142,9 @@ export const AUTH = block(
       text: "Rights, a file in mosquitto's acl_file format.",
       example: '/etc/tidegate/acl',
     }),
-    acl_subscribe: word(['granted', 'truthful'], {
-      default: 'granted',
-      text: 'With acl_file a SUBSCRIBE is granted and delivery filtered, or (truthful) refused where nothing could ever be delivered.',
+    acl_subscribe: word(['mosquitto', 'truthful'], {
+      default: 'mosquitto',
+      text: 'With acl_file a SUBSCRIBE is granted and delivery filtered (mosquitto), or refused where nothing could ever be delivered (truthful).',
     }),
     check_retain_source: flag({
       default: true,

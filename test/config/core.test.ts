@@ -177,6 +177,12 @@ describe('auth', () => {
     ]);
   });
 
+  test('a SUBSCRIBE under an ACL file is granted as mosquitto does, or answered truthfully', () => {
+    expect(config('').auth.aclSubscribe).toBe('granted');
+    expect(config('auth.acl_subscribe = mosquitto').auth.aclSubscribe).toBe('granted');
+    expect(config('auth.acl_subscribe = truthful').auth.aclSubscribe).toBe('truthful');
+  });
+
   test('rules that are off or that allow everything are told', () => {
     expect(config('auth.acl { enable = false, rules = [ { permit = deny } ] }').auth.acl).toBeNull();
     expect(warnings('auth.acl.rules = []')[0]).toContain('everything is allowed');
