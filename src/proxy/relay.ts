@@ -15,9 +15,9 @@ import { CONNACK, DISCONNECT, type Version } from '../mqtt/packet.ts';
 import { NOT_AUTHORIZED, SERVER_UNAVAILABLE, UNSUPPORTED_PROTOCOL_VERSION } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Entry, Status } from './accesslog.ts';
-import type { Selection } from './balance.ts';
 import { helloName } from './clienthello.ts';
 import { ConnackWatch } from './connack.ts';
+import { Dialing } from './dialing.ts';
 import type { Entrance } from './entrance.ts';
 import { connectionFacts, type Facts, takeConnect } from './facts.ts';
 import { Guard } from './guard.ts';
@@ -29,6 +29,7 @@ import { LOCAL } from './proxy.ts';
 import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
 import { Splice, type SpliceEnd } from './splice.ts';
+import { Tally } from './tally.ts';
 import { Tap } from './tap.ts';
 import { Counted, judge, type Passage } from './verdict.ts';
 
@@ -63,23 +64,18 @@ export class Relay {
   private readonly counted: Counted;
   private timer: Timer | null = null;
   private rewrittenId: string | null = null;
-  private readonly tried: string[] = [];
+  private tried: readonly string[] = [];
+  private readonly tally: Tally;
   private pool: Pool | null = null;
   private peer: Peer | null = null;
-  /** Gives up the attempt that is under way. */
-  private abort: AbortController | null = null;
+  private dialing: Dialing | null = null;
   private splice: Splice | null = null;
   private tap: Tap | null = null;
   private guard: Guard | null = null;
-  /** Bytes besides those of the splice: CONNECT with what came along, and what we answered. */
-  private ownIn = 0;
-  private ownOut = 0;
   /** Milliseconds without a byte that end an open session; 0 = never. */
   private idleMs = 0;
   private seenMark = 0;
   private seenMs = 0;
-  private toldIn = 0;
-  private toldOut = 0;
 
   constructor(home: Entrance, rules: Rules, client: Connection) {
     this.home = home;
@@ -88,6 +84,7 @@ export class Relay {
     this.facts = connectionFacts(rules.options.name, client);
     this.startMs = home.parts.clock.mono();
     this.counted = new Counted(home);
+    this.tally = new Tally(home.cells.bytesIn, home.cells.bytesOut);
   }
 
   get remoteAddress(): string {
@@ -110,18 +107,18 @@ export class Relay {
     );
     const lent = client.kind === 'memory';
     client.onData((chunk) => {
-      this.ownIn += chunk.length;
+      this.tally.ownIn += chunk.length;
       this.read(preread, lent ? Buffer.from(chunk) : chunk);
     });
   }
 
   /** Called now and then: ends a session that has been silent for too long. Also brings the byte metrics up to date. */
   sweep(nowMs: number): void {
-    this.tellBytes();
-    const { splice } = this;
+    const { splice, tally } = this;
+    tally.tell();
     if (this.state !== 'open' || splice === null) return;
     // What one side takes moves it on as well as what the other sends.
-    const mark = this.bytesIn() + this.bytesOut() - splice.waiting;
+    const mark = tally.bytesIn + tally.bytesOut - splice.waiting;
     if (mark !== this.seenMark) {
       this.seenMark = mark;
       this.seenMs = nowMs;
@@ -179,7 +176,7 @@ export class Relay {
   private leftEarly(): void {
     if (this.state !== 'reading' && this.state !== 'dialing') return;
     this.client.destroy();
-    this.finish(200, this.ownIn === 0 ? 'client sent nothing' : 'client left before it was connected');
+    this.finish(200, this.tally.ownIn === 0 ? 'client sent nothing' : 'client left before it was connected');
   }
 
   /** `preread` holds a whole packet. */
@@ -252,66 +249,45 @@ export class Relay {
     }
     this.state = 'dialing';
     this.pool = pool;
-    void this.tryServers(pool, pool.select(this.facts), load);
+    void this.dial(pool, load);
   }
 
   private toBroker({ bytes, passage }: Load): void {
     const { client, home } = this;
     const { name, prereadTimeoutMs } = this.rules.options;
     this.state = 'local';
-    this.tried.push(LOCAL);
+    this.tried = [LOCAL];
     const connection = bytes === null ? client : home.parts.transports.pushBack(client, bytes);
     const tap = new Tap(connection, () => this.finish(200, 'closed'));
     this.tap = tap;
     // What was read counts once, as it came: the tap sees it again in the form the broker gets.
-    if (bytes !== null) this.ownIn -= bytes.length;
+    this.tally.stage = tap;
+    if (bytes !== null) this.tally.ownIn -= bytes.length;
     if (passage?.filter) tap.filter((out, back) => this.guarding(passage, out, back, (on) => tap.hold(on)));
     home.parts.local(tap, name, prereadTimeoutMs);
     tap.resume();
   }
 
-  /** Dials one server after the other; each gets the whole CONNECT. Never rejects. */
-  private async tryServers(pool: Pool, selection: Selection, load: Load): Promise<void> {
-    const { clock } = this.home.parts;
-    const { connectTimeoutMs, nextUpstream } = this.rules.options;
-    const beganMs = clock.mono();
-    const most = nextUpstream.tries === 0 ? selection.tries : Math.min(nextUpstream.tries, selection.tries);
-    for (let tries = 0; tries < most; tries++) {
-      const nowMs = clock.mono();
-      if (tries > 0 && nextUpstream.timeoutMs > 0 && nowMs - beganMs >= nextUpstream.timeoutMs) break;
-      const peer = selection.next(nowMs);
-      if (peer === null) break;
-      this.tried.push(peer.address);
-      const server = await this.dial(pool, peer, connectTimeoutMs);
-      if (this.state !== 'dialing') {
-        server?.destroy();
-        return;
-      }
-      if (server === null) continue;
-      this.peer = peer;
-      this.join(server, load);
+  /** Never rejects. */
+  private async dial(pool: Pool, load: Load): Promise<void> {
+    const dialing = new Dialing(pool, this.client, this.home.parts.clock);
+    this.dialing = dialing;
+    this.tried = dialing.tried;
+    const reached = await dialing.reach(this.facts, this.rules.options);
+    this.dialing = null;
+    if (this.state !== 'dialing') {
+      reached?.server.destroy();
+      if (reached !== null) pool.release(reached.peer);
       return;
     }
-    if (this.tried.length === 0) this.tried.push(pool.options.name);
-    const { version } = this.facts;
-    this.refuse(502, 'no server can be reached', version === 0 ? null : version, SERVER_UNAVAILABLE);
-  }
-
-  /** null = it could not be reached. The pool is told how it went; a client that has left meanwhile is nobody's failure. */
-  private async dial(pool: Pool, peer: Peer, timeoutMs: number): Promise<Connection | null> {
-    this.abort = new AbortController();
-    try {
-      const server = await pool.dial(peer, timeoutMs, this.client, this.abort.signal);
-      pool.connected(peer);
-      if (this.state !== 'dialing') pool.release(peer);
-      return server;
-    } catch (error) {
-      if (this.state === 'dialing') pool.failed(peer, error);
-      else pool.release(peer);
-      return null;
-    } finally {
-      this.abort = null;
+    if (reached === null) {
+      if (this.tried.length === 0) this.tried = [pool.options.name];
+      const { version } = this.facts;
+      this.refuse(502, 'no server can be reached', version === 0 ? null : version, SERVER_UNAVAILABLE);
+      return;
     }
+    this.peer = reached.peer;
+    this.join(reached.server, load);
   }
 
   private join(server: Connection, { bytes, passage }: Load): void {
@@ -322,6 +298,7 @@ export class Relay {
     this.idleMs = idleTimeoutMs ?? idleOf(facts.keepAlive);
     const splice = new Splice(client, server, halfClose, (end) => this.finish(200, END_REASONS[end]));
     this.splice = splice;
+    this.tally.stage = splice;
     splice.start();
     const filter = this.guarding(
       passage,
@@ -415,7 +392,7 @@ export class Relay {
       client.destroy();
       return;
     }
-    this.ownOut += bytes.length;
+    this.tally.ownOut += bytes.length;
     client.write(bytes, () => {});
     client.end();
   }
@@ -426,28 +403,11 @@ export class Relay {
     this.state = 'over';
     this.timer?.cancel();
     this.guard?.stop();
-    this.abort?.abort();
+    this.dialing?.giveUp();
     this.counted.release();
     if (this.pool !== null && this.peer !== null) this.pool.release(this.peer);
-    this.tellBytes();
+    this.tally.tell();
     this.home.over(this, this.rules, this.entry(status, reason));
-  }
-
-  private bytesIn(): number {
-    return this.ownIn + (this.splice?.up.bytes ?? 0) + (this.tap?.bytesIn ?? 0);
-  }
-
-  private bytesOut(): number {
-    return this.ownOut + (this.splice?.down.sent ?? 0) + (this.tap?.bytesOut ?? 0);
-  }
-
-  private tellBytes(): void {
-    const { bytesIn, bytesOut } = this.home.cells;
-    const [now, out] = [this.bytesIn(), this.bytesOut()];
-    bytesIn.value += now - this.toldIn;
-    bytesOut.value += out - this.toldOut;
-    this.toldIn = now;
-    this.toldOut = out;
   }
 
   private entry(status: Status, reason: string): Entry {
@@ -463,8 +423,8 @@ export class Relay {
       username: facts.username,
       rewrittenClientId: this.rewrittenId,
       upstreams: this.tried,
-      bytesReceived: this.bytesIn(),
-      bytesSent: this.bytesOut(),
+      bytesReceived: this.tally.bytesIn,
+      bytesSent: this.tally.bytesOut,
       sessionMs: clock.mono() - this.startMs,
       status,
       reason,

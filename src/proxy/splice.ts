@@ -132,6 +132,14 @@ export class Splice {
     server.onClose((reason) => this.closed(this.down, reason.by === 'error' ? 'server-error' : 'server'));
   }
 
+  get bytesIn(): number {
+    return this.up.bytes;
+  }
+
+  get bytesOut(): number {
+    return this.down.sent;
+  }
+
   /** Chunks under way in both directions. */
   get waiting(): number {
     return this.up.waiting + this.down.waiting;

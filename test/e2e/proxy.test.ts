@@ -199,6 +199,23 @@ describe('a proxy', () => {
     ]);
   });
 
+  it.skipIf(!hasOpenssl())('refuses one connection too many of an address before TLS', async () => {
+    const authority = new Authority();
+    undo.push(async () => authority.remove());
+    const { key, cert } = authority.issue({ name: 'one.test' });
+    const port = await freePort();
+    const made = await gateway(`proxy.p { bind = "127.0.0.1:${port}", default = local, limit_conn.per_ip = 1
+  tls { keyfile = "${key}", certfile = "${cert}" } }`);
+    const first = await connectAsync(`mqtts://127.0.0.1:${port}`, { rejectUnauthorized: false, reconnectPeriod: 0 });
+    undo.push(() => first.endAsync(true));
+    const second = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    const secured = vi.fn();
+    second.on('secureConnect', secured);
+    await new Promise((resolve) => second.once('error', resolve).once('close', resolve));
+    expect(secured).not.toHaveBeenCalled();
+    expect(made.gateway.metrics.value('tidegate_proxy_refused_total', { proxy: 'p', status: '503' })).toBe(1);
+  });
+
   it('passes datagrams on and answers back, a session for each client', async () => {
     const server = createSocket('udp4');
     server.on('message', (bytes, from) => server.send(`echo ${bytes}`, from.port, from.address));
