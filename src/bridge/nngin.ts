@@ -36,6 +36,8 @@ export class NngIn {
   private socket: SpSocket | null = null;
   private extractor: Extractor;
   private rules: SubRule[] = [];
+  /** Whether all rules are plain: then frames of one kind go on together. */
+  private plain = true;
   /** 0.25.5: what goes to the topic `nng`. */
   private readonly fallback: RuleCounters | null;
   private held = 0;
@@ -72,6 +74,7 @@ export class NngIn {
     // Everything, so that frames which no rule takes are seen and counted.
     if (socket.protocol === 'sub0') socket.subscribe(EVERYTHING);
     socket.onMessage((bytes, start, end, pipe) => this.received(bytes, start, end, pipe));
+    socket.onRun?.((...run) => this.receivedRun(...run));
   }
 
   change(options: ReceivingBridgeOptions): void {
@@ -99,6 +102,7 @@ export class NngIn {
     const { options, parts } = this;
     const { name, type } = options;
     this.extractor = new Extractor(options.subscription, options.compat);
+    this.plain = options.subscription.every((rule) => !rule.enable || isPlain(rule));
     this.rules = options.subscription.map((rule, index) => ({
       counters: new RuleCounters(parts.metrics, name, type, type === 'pair' ? `subscription.${index}` : String(index)),
       rate: (rule.rateLimit ?? 0) > 0 ? new RateLimit(rule.rateLimit ?? 0, () => parts.clock.mono()) : null,
@@ -121,6 +125,43 @@ export class NngIn {
       counters.matched.value++;
       counters.drop(outcome);
     }
+  }
+
+  /** Frames of one length in a row: those that one rule takes in the same way go on together. */
+  private receivedRun(
+    bytes: Uint8Array,
+    start: number,
+    length: number,
+    stride: number,
+    count: number,
+    pipe: PipeView,
+  ): void {
+    const { extractor } = this;
+    for (let i = 0; i < count; ) {
+      const at = start + i * stride;
+      const matched = this.plain && extractor.extract(bytes, at, at + length) === 'match';
+      const same = matched ? extractor.alike(bytes, at, stride, count - i) : 1;
+      if (same === 1) this.received(bytes, at, at + length, pipe);
+      else this.handMany(bytes, extractor.payloadStart, at + length, stride, same);
+      i += same;
+    }
+  }
+
+  private handMany(bytes: Uint8Array, start: number, end: number, stride: number, count: number): void {
+    const { client, extractor } = this;
+    const { counters } = this.rules[extractor.index];
+    this.framesUntilLook -= count;
+    this.bytesUntilLook -= stride * count;
+    if (this.framesUntilLook <= 0 || this.bytesUntilLook <= 0) this.look();
+    counters.matched.value += count;
+    if (client === null) return;
+    const outcome = client.publishSoon(extractor.topic, bytes, start, end, count, stride);
+    if (outcome !== 'accepted' && outcome !== 'no-subscribers') {
+      for (let i = 0; i < count; i++) counters.drop(outcome satisfies DropReason);
+      return;
+    }
+    counters.forwarded.value += count;
+    counters.bytes.value += (end - start) * count;
   }
 
   private publish(rule: SubRule, options: SubscriptionOptions, bytes: Uint8Array, start: number, end: number): void {
@@ -209,6 +250,11 @@ export class NngIn {
       begins: escapeBytes(bytes, start, Math.min(end, start + SHOWN_BYTES)),
     });
   }
+}
+
+/** Whether a rule passes payloads on as they are, as fast as they come, and needs no acknowledgement. */
+function isPlain({ qos, retain, payload, rateLimit }: SubscriptionOptions): boolean {
+  return qos === 0 && !retain && (payload === undefined || payload === 'raw') && (rateLimit ?? 0) === 0;
 }
 
 /** Bytes as printable text: what is no plain ASCII becomes \xNN. */

@@ -157,6 +157,18 @@ export class Extractor {
     return this.compat === '0.25.5' ? this.leftOver(bytes, start, end) : 'unmatched';
   }
 
+  /**
+   * How many of the `count` bodies of one length, `stride` bytes apart, beginning with the one at `start` that extract() has just
+   * matched, are matched in the same way. At least 1.
+   */
+  alike(bytes: Uint8Array, start: number, stride: number, count: number): number {
+    const head = this.lastHead;
+    if (this.payloadStart !== start + head.length || !startsWith(bytes, start, head)) return 1;
+    let same = 1;
+    for (let at = start + stride; same < count && startsWith(bytes, at, head); at += stride) same++;
+    return same;
+  }
+
   private publishTo(
     rule: CompiledRule,
     bytes: Uint8Array,

@@ -50,6 +50,39 @@ export class Batch {
     return true;
   }
 
+  /**
+   * Adds up to `count` publishes like the one before, of payloads of the same length, each `stride` bytes behind the one before.
+   * Returns how many there was room for.
+   */
+  addMany(from: Uint8Array, start: number, payloadBytes: number, stride: number, count: number): number {
+    const packetBytes = this.bytes - this.lastAt;
+    const words = this.source.of(from);
+    const room = Math.floor((BLOCK_BYTES - SLACK_BYTES - this.bytes) / packetBytes);
+    // Whole words are read from the source too: not beyond its end.
+    const readable = Math.floor((from.length - SLACK_BYTES - start - payloadBytes) / stride) + 1;
+    const many = Math.min(count, room, readable);
+    if (this.count === 0 || words === null || payloadBytes > WORD_BYTES || many <= 0) return 0;
+    const { view } = this;
+    const headBytes = packetBytes - payloadBytes;
+    let at = this.bytes;
+    for (let n = 0; n < many; n++, at += packetBytes, start += stride) {
+      const before = at - packetBytes;
+      for (let i = 0; i < headBytes; i += 8) {
+        view.setUint32(at + i, view.getUint32(before + i, true), true);
+        view.setUint32(at + i + 4, view.getUint32(before + i + 4, true), true);
+      }
+      const to = at + headBytes;
+      for (let i = 0; i < payloadBytes; i += 8) {
+        view.setUint32(to + i, words.getUint32(start + i, true), true);
+        view.setUint32(to + i + 4, words.getUint32(start + i + 4, true), true);
+      }
+    }
+    this.lastAt = at - packetBytes;
+    this.bytes = at;
+    this.count += many;
+    return many;
+  }
+
   clear(): void {
     this.bytes = 0;
     this.count = 0;

@@ -61,9 +61,17 @@ export interface LocalClient {
   ): PublishOutcome;
   /**
    * As publish() with QoS 0 and without RETAIN, but it need not be delivered before the end of the turn: those of one topic that follow
-   * each other go as one. For who brings many at once, within a turn.
+   * each other go as one. For who brings many at once, within a turn: `count` payloads (1 when left out) of one length, each `stride`
+   * bytes behind the one before. The outcome is that of all of them.
    */
-  publishSoon(topic: string, bytes: Uint8Array, start: number, end: number): PublishOutcome;
+  publishSoon(
+    topic: string,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    count?: number,
+    stride?: number,
+  ): PublishOutcome;
   /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
   lastHold(): Hold | null;
   /** Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held for a moment. */

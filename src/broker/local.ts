@@ -148,7 +148,20 @@ export class NativeLocalClient implements LocalClient, Flushable {
     return receivers > 0 ? 'accepted' : 'no-subscribers';
   }
 
-  publishSoon(topic: string, bytes: Uint8Array, start: number, end: number): PublishOutcome {
+  publishSoon(topic: string, bytes: Uint8Array, start: number, end: number, count = 1, stride = 0): PublishOutcome {
+    const { batch } = this;
+    let outcome: PublishOutcome = 'accepted';
+    for (let i = 0; i < count; ) {
+      const at = start + i * stride;
+      outcome = this.publishOne(topic, bytes, at, end + i * stride);
+      i++;
+      // The first one has settled everything; the others are only bytes, as long as there is room for them.
+      if (i < count && this.batched !== null) i += batch.addMany(bytes, at + stride, end - start, stride, count - i);
+    }
+    return outcome;
+  }
+
+  private publishOne(topic: string, bytes: Uint8Array, start: number, end: number): PublishOutcome {
     const { batch, core } = this;
     // The topic of the one before, within the same turn: nothing has changed.
     if (topic === this.batchedTopic && batch.count > 0 && this.batched !== null) {

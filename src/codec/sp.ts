@@ -76,6 +76,12 @@ export type FrameFault = 'too-large' | 'bad-frame';
 /** Gets each body: bytes[start, end), valid until it returns. Answering false stops the reader: its pipe is closed. */
 export type OnFrame = (bytes: Uint8Array, start: number, end: number) => boolean;
 
+/** Gets `count` bodies of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the one before. */
+export type OnRun = (bytes: Uint8Array, start: number, length: number, stride: number, count: number) => boolean;
+
+/** So many frames of one length in a row are a run. */
+const RUN_FRAMES = 4;
+
 /** A body that comes in pieces starts with at most this much memory and doubles as bytes really arrive. */
 const FIRST_PIECE_BYTES = 65536;
 
@@ -96,6 +102,7 @@ export class FrameReader {
   private readonly headerBytes: number;
   private readonly maxBytes: number;
   private readonly onFrame: OnFrame;
+  private readonly onRun: OnRun | null;
   /** A header that was cut. */
   private readonly header = new Uint8Array(IPC_HEADER_BYTES);
   private headerHave = 0;
@@ -104,8 +111,12 @@ export class FrameReader {
   private partHave = 0;
   private partWant = -1;
 
-  /** @param maxBytes largest body taken, 0 = no limit */
-  constructor(ipc: boolean, maxBytes: number, onFrame: OnFrame) {
+  /**
+   * @param maxBytes largest body taken, 0 = no limit
+   * @param onRun gets frames of one length that lie in one chunk; null: they come one by one
+   */
+  constructor(ipc: boolean, maxBytes: number, onFrame: OnFrame, onRun: OnRun | null = null) {
+    this.onRun = onRun;
     this.ipc = ipc;
     this.headerBytes = ipc ? IPC_HEADER_BYTES : TCP_HEADER_BYTES;
     this.maxBytes = maxBytes > 0 ? maxBytes : Number.MAX_SAFE_INTEGER;
@@ -155,6 +166,12 @@ export class FrameReader {
         this.begin(chunk, at, length);
         return null;
       }
+      const count = this.onRun === null ? 1 : this.alike(chunk, at, length, end);
+      if (count >= RUN_FRAMES) {
+        if (!this.giveRun(chunk, at, length, count)) return null;
+        at += (headerBytes + length) * count - headerBytes;
+        continue;
+      }
       if (!this.give(chunk, at, at + length)) return null;
       at += length;
     }
@@ -169,6 +186,25 @@ export class FrameReader {
     if (length <= this.maxBytes) return length;
     this.refusedBytes = length;
     return -1;
+  }
+
+  /** How many whole frames from the one whose body is at `at` have its header. */
+  private alike(chunk: Uint8Array, at: number, length: number, end: number): number {
+    const { headerBytes } = this;
+    const stride = headerBytes + length;
+    const most = Math.floor((end - at + headerBytes) / stride);
+    // The low bytes of the length are the ones that differ.
+    let header = at - headerBytes;
+    for (let count = 1; count < most; count++, header += stride) {
+      for (let i = headerBytes - 1; i >= 0; i--) if (chunk[header + i] !== chunk[header + stride + i]) return count;
+    }
+    return most;
+  }
+
+  private giveRun(bytes: Uint8Array, start: number, length: number, count: number): boolean {
+    this.frames += count;
+    this.bytes += length * count;
+    return this.onRun?.(bytes, start, length, this.headerBytes + length, count) ?? false;
   }
 
   private give(bytes: Uint8Array, start: number, end: number): boolean {

@@ -12,6 +12,7 @@ import { type ProtocolRow, ROWS } from './protocol.ts';
 import type {
   EndpointView,
   OnMessage,
+  OnRun,
   PipeView,
   Protocol,
   Receipt,
@@ -77,6 +78,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   /** Whom the last message of a socket that sends to one went to. */
   private lastPipe: Pipe | null = null;
   private handler: OnMessage = noMessage;
+  private runHandler: OnRun | null = null;
   private tell: (event: SpEvent) => void = noEvent;
   private room: () => void = noEvent;
   private emptied: (() => void) | null = null;
@@ -102,6 +104,10 @@ class NativeSocket implements SpSocket, PipeOwner {
 
   onMessage(handler: OnMessage): void {
     this.handler = handler;
+  }
+
+  onRun(handler: OnRun): void {
+    this.runHandler = handler;
   }
 
   onEvent(handler: (event: SpEvent) => void): void {
@@ -254,6 +260,14 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.stats.messagesReceived++;
     this.stats.bytesReceived += end - start;
     if (this.everything || this.wanted(bytes, start, end)) this.handler(bytes, start, end, pipe);
+  }
+
+  pipeRun(pipe: Pipe, bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean {
+    if (this.runHandler === null || !this.row.receives || !this.everything) return false;
+    this.stats.messagesReceived += count;
+    this.stats.bytesReceived += length * count;
+    this.runHandler(bytes, start, length, stride, count, pipe);
+    return true;
   }
 
   pipeDropped(count: number): void {

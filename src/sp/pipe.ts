@@ -40,6 +40,8 @@ export interface PipeOwner {
   pipeDown(pipe: Pipe, reason: string): void;
   pipeRefused(pipe: Pipe, reason: string, size?: number): void;
   pipeMessage(pipe: Pipe, bytes: Uint8Array, start: number, end: number): void;
+  /** `count` messages of `length` bytes, each `stride` bytes behind the one before; false: give them one by one. */
+  pipeRun(pipe: Pipe, bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean;
   /** The pipe dropped `count` messages of its queue. */
   pipeDropped(count: number): void;
   /** There is room again where there was none. */
@@ -110,6 +112,10 @@ export class Pipe implements PipeView, Flushable {
       framing === 'ipc',
       recvMaxSize > 0 ? recvMaxSize + this.hopBytes : 0,
       (bytes, start, end) => this.received(bytes, start, end),
+      // A protocol's own header has to be looked at in each message.
+      this.hopBytes > 0
+        ? null
+        : (bytes, start, length, stride, count) => this.receivedRun(bytes, start, length, stride, count),
     );
   }
 
@@ -395,6 +401,15 @@ export class Pipe implements PipeView, Flushable {
     this.messagesReceived++;
     this.context.owner.pipeMessage(this, bytes, start, end);
     return this.state === 'up' && this.closing === '';
+  }
+
+  private receivedRun(bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean {
+    if (this.context.owner.pipeRun(this, bytes, start, length, stride, count)) {
+      this.messagesReceived += count;
+      return this.state === 'up' && this.closing === '';
+    }
+    for (let i = 0, at = start; i < count; i++, at += stride) if (!this.received(bytes, at, at + length)) return false;
+    return true;
   }
 
   private closed(reason: CloseReason): void {

@@ -84,12 +84,27 @@ export interface Receipt {
  */
 export type OnMessage = (bytes: Uint8Array, start: number, end: number, pipe: PipeView) => void;
 
+/**
+ * `count` received messages of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the one before.
+ * Valid until the handler returns.
+ */
+export type OnRun = (
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  stride: number,
+  count: number,
+  pipe: PipeView,
+) => void;
+
 export interface SpSocket {
   readonly protocol: Protocol;
   readonly stats: SpStats;
   /** False where the driver cannot tell who is connected: pipes() is empty then, and there are no pipe events. */
   readonly knowsPeers: boolean;
   onMessage(handler: OnMessage): void;
+  /** Where a driver can: messages that came in a row go to this handler instead, those of one length together. */
+  onRun?(handler: OnRun): void;
   onEvent(handler: (event: SpEvent) => void): void;
   /** sub0 only: prefixes that are let through; none = nothing, "" = everything. */
   subscribe(prefix: Uint8Array): void;

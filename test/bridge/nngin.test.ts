@@ -97,3 +97,29 @@ test('bytes in log lines are escaped', () => {
   const bytes = Buffer.from('a\\b\n\x1b[31m\xff"', 'latin1');
   expect(escapeBytes(bytes, 0, bytes.length)).toBe('a\\\\b\\x0a\\x1b[31m\\xff"');
 });
+
+test.each(['tcp', 'ipc'])('frames that come in a row mean what each of them means, over %s', async (scheme) => {
+  const url = scheme === 'tcp' ? 'tcp://127.0.0.1:0' : `ipc:///tmp/nngin-${process.pid}.ipc`;
+  const rules = [taking('a', 'l/a'), taking('bb', ''), taking('c', 'l/c/{suffix}')];
+  const bench = new BridgeBench(subBridge('s', rules, { urls: [url] }));
+  try {
+    await bench.supervisor.start();
+    const bound = bench.supervisor.get('sub', 's')?.endpoints[0].bound ?? '';
+    const peer = await bench.peer('pub0', bound);
+    const kinds = ['a:1', 'a:2', 'bb:3', 'x:4', 'c/d:5', 'a:', 'a:longer'];
+    const wanted = ['l/a 1', 'l/a 2', 'bb 3', null, 'l/c//d 5', 'l/a ', 'l/a longer'];
+    const picks = Array.from({ length: 3000 }, (_, i) => Math.floor(i / (1 + (i % 7))) % kinds.length);
+    for (const pick of picks) sendText(peer.socket, kinds[pick]);
+    const expected = picks.flatMap((pick) => wanted[pick] ?? []);
+    await bench.broker.until(() => bench.broker.published.length === expected.length);
+    expect(bench.broker.seen()).toEqual(expected);
+    const status = bench.supervisor.get('sub', 's');
+    expect(status?.unmatched).toBe(3000 - expected.length);
+    expect(status?.rules.map((rule) => rule.forwarded)).toEqual(
+      [['l/a'], ['bb'], ['l/c//d']].map(([topic]) => expected.filter((seen) => seen.startsWith(`${topic} `)).length),
+    );
+    expect(status?.peers[0].messagesReceived).toBe(3000);
+  } finally {
+    await bench.stop();
+  }
+});

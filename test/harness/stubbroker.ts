@@ -40,7 +40,12 @@ export class StubBroker implements Pick<Broker, 'attach'> {
       if (at >= 0) this.subscriptions.splice(at, 1);
     };
     const client: LocalClient = {
-      publishSoon: (topic, bytes, start, end) => client.publish(topic, bytes, start, end, 0, false),
+      publishSoon: (topic, bytes, start, end, count = 1, stride = 0) => {
+        let outcome: PublishOutcome = 'accepted';
+        for (let i = 0, at = 0; i < count; i++, at += stride)
+          outcome = client.publish(topic, bytes, start + at, end + at, 0, false);
+        return outcome;
+      },
       subscribe: (subscription) => {
         own.add(subscription);
         this.subscriptions.push(subscription);
