@@ -57,7 +57,13 @@ export class Server {
     this.args = args(this.folder);
   }
 
-  static async gateway(root: string, nodeArgs: readonly string[]): Promise<Server> {
+  /** `more` comes at the end of the configuration; `files` are written beside it, {dir} stands for their folder. */
+  static async gateway(
+    root: string,
+    nodeArgs: readonly string[],
+    more = '',
+    files: Readonly<Record<string, string>> = {},
+  ): Promise<Server> {
     const [port, out, into] = await freePorts(3);
     const conf = `listeners.tcp { bind = "127.0.0.1:${port}" }
 persistence { enable = false }
@@ -69,9 +75,11 @@ bridges.nng {
   sub.in { enable = true, sub_url = "tcp://127.0.0.1:${into}", mode = listen
            subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "fromnng/t", qos = 0 } ] }
 }
+${more}
 `;
     return new Server('tidegate', [port, out, into], process.execPath, (folder) => {
-      writeFileSync(path.join(folder, 'bench.conf'), conf);
+      writeFileSync(path.join(folder, 'bench.conf'), conf.replaceAll('{dir}', folder));
+      for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
       return [...nodeArgs, path.join(root, 'dist/main.js'), 'start', '-c', path.join(folder, 'bench.conf')];
     });
   }
