@@ -57,12 +57,6 @@ const COSTS: readonly Cost[] = [
     plain: {},
     featured: { prepare: manySubscriptions },
   },
-  {
-    name: 'durable',
-    text: 'persistence with sync = ack, QoS 1, subscriber with a stored session',
-    plain: {},
-    featured: { conf: 'persistence { enable = true, path = "{dir}/bench.db" }' },
-  },
 ];
 
 /** A client with a great many subscriptions that stays; says how long it took to make and, once, to end them. */
