@@ -1,7 +1,7 @@
 // Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
 // Called by the writer thread (worker.ts), by `tidegate store`, and by commit.ts to set aside. Reads and writes no session data.
 // Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
-import { accessSync, constants, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import {
   type Database,
@@ -58,12 +58,19 @@ export function openStore(options: OpenOptions): Opened {
 /** The smallest page of a database; a file below that is what is left of one. */
 const LEAST_BYTES = 512;
 
+/** Readable by the service's group, as the folder is. */
+const FILE_MODE = 0o640;
+
 function prepare(path: string): void {
   try {
     makeFolder(dirname(path));
     // SQLite would tell a read-only file system only as "disk I/O error".
     accessSync(dirname(path), constants.W_OK);
-    if (!existsSync(path)) return;
+    if (!existsSync(path)) {
+      // SQLite would let every user of the machine read the messages; it gives its log the mode of the database.
+      closeSync(openSync(path, 'ax', FILE_MODE));
+      return;
+    }
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     throw new OpenError(`${path} cannot be written (${(error as Error).message})`, error);

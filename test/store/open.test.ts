@@ -44,6 +44,15 @@ async function filled(): Promise<string> {
   return path;
 }
 
+test('database and log cannot be read by everybody, whatever the folder allows', async () => {
+  const path = storePath();
+  mkdirSync(dirname(path), { mode: 0o755 });
+  const { journal } = await start(path);
+  journal.retainedPut(message('r', 'x'));
+  expect(await settled(journal)).toBe(0);
+  for (const file of [path, `${path}-wal`]) expect(statSync(file).mode & 0o777, file).toBe(0o640);
+});
+
 const DAMAGE: Record<string, (path: string, size: number) => void> = {
   'full of zeros': (path, size) => writeFileSync(path, Buffer.alloc(size)),
   'cut in half': (path, size) => truncateSync(path, (size >> 1) - ((size >> 1) % 512) + 100),
