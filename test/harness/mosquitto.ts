@@ -69,8 +69,10 @@ export class Mosquitto {
     this.child.kill('SIGHUP');
   }
 
+  /** Ends it at once. May be called again, and for one that has ended already. */
   async stop(): Promise<void> {
-    if (this.child.exitCode === null) {
+    // What a signal has ended has no exit code, then or later.
+    if (this.child.exitCode === null && this.child.signalCode === null) {
       const gone = new Promise((resolve) => this.child.once('exit', resolve));
       this.child.kill('SIGKILL');
       await gone;
