@@ -170,3 +170,35 @@ test('a reload takes the rights of a removed user away even where something else
   expect(result).toMatchObject({ report: { usersRemoved: 1, clientsDropped: 1, failed: ['listeners.tcp.second'] } });
   await closed;
 });
+
+test('a listener with proxy_protocol shows the address of the header, and one without refuses the header', async () => {
+  gateway = await testGateway(
+    'listeners { tcp { bind = "127.0.0.1:0", proxy_protocol = true }, tcp.plain { bind = "127.0.0.1:0" } }\npersistence { enable = false }\n',
+  );
+  const [behind, plain] = gateway.gateway.bound;
+  const header = 'PROXY TCP4 203.0.113.9 198.51.100.1 40000 1883\r\n';
+  const CONNECT = Buffer.from('100d00044d51545404020000000161', 'hex');
+  const socket = net.connect(behind.port, '127.0.0.1');
+  socket.write(Buffer.concat([Buffer.from(header), CONNECT]));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  expect(answer.toString('hex')).toBe('20020000');
+  expect(gateway.gateway.broker.client('a')?.remote).toBe('203.0.113.9:40000');
+  socket.destroy();
+
+  const refused = net.connect(plain.port, '127.0.0.1');
+  refused.on('error', () => {});
+  refused.resume();
+  refused.write(header);
+  await once(refused, 'close');
+});
+
+test('a full listener closes what comes above max_connections and counts it', async () => {
+  gateway = await testGateway(TCP.replace('"127.0.0.1:0"', '"127.0.0.1:0", max_connections = 1'));
+  await client();
+  const second = net.connect(gateway.port, '127.0.0.1');
+  second.on('error', () => {});
+  second.resume();
+  await once(second, 'close');
+  const labels = { listener: 'tcp', reason: 'full' };
+  expect(gateway.gateway.metrics.value('tidegate_listener_rejected_total', labels)).toBe(1);
+});
