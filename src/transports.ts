@@ -3,7 +3,7 @@
 import { lookup } from 'node:dns/promises';
 import type { Clock } from './base/clock.ts';
 import type { MqttParts } from './bridge/mqttoptions.ts';
-import type { ListenerConfig } from './config/config.ts';
+import type { ListenerConfig, TlsNameConfig } from './config/config.ts';
 import type { ListenAt, ProxyListener, ProxyTransports } from './proxy/proxy.ts';
 import type { ListenTarget, Transports } from './sp/transports.ts';
 import { parseHostPort } from './transport/address.ts';
@@ -13,7 +13,14 @@ import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
 import { encodeProxyHeader } from './transport/proxyline.ts';
 import { withPushback } from './transport/pushback.ts';
 import { listenTcp } from './transport/tcp.ts';
-import type { Bound, Connection, DialTarget, Listener, ListenerOptions } from './transport/transport.ts';
+import type {
+  Bound,
+  Connection,
+  DialTarget,
+  Listener,
+  ListenerOptions,
+  TlsServerOptions,
+} from './transport/transport.ts';
 import { listenUnix } from './transport/unix.ts';
 
 /** A listener whose code is loaded at its start. */
@@ -93,14 +100,14 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
       return new LazyListener(async () => {
         const { listenTls } = await import('./transport/tls.ts');
         if (tls === null) throw new Error(`listeners.${config.name} has no certificate`);
-        return listenTls({ ...options, host, port, tls });
+        return listenTls({ ...options, host, port, tls, names: namesOf(tls, config.tlsNames) });
       });
     default:
       return new LazyListener(async () => {
         const { listenWs, MQTT_SUBPROTOCOLS } = await import('./transport/ws.ts');
         const { origins } = config;
         const shared = { ...options, host, port, path, origins, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
-        return listenWs(tls === null ? shared : { ...shared, tls });
+        return listenWs(tls === null ? shared : { ...shared, tls, names: namesOf(tls, config.tlsNames) });
       });
   }
 }
@@ -129,8 +136,7 @@ function proxyListener(at: ListenAt, options: ListenerOptions): ProxyListener {
   if (tls === null) return listenTcp({ ...options, host, port });
   return new LazyListener(async () => {
     const { listenTls } = await import('./transport/tls.ts');
-    const names = new Map(tlsNames.map(({ name, ...files }) => [name, { ...tls, ...files }]));
-    return listenTls({ ...options, host, port, tls, names });
+    return listenTls({ ...options, host, port, tls, names: namesOf(tls, tlsNames) });
   });
 }
 
@@ -140,6 +146,11 @@ export function remoteDialing(clock: Clock): Pick<MqttParts, 'dial' | 'retry'> {
     dial: (target, timeoutMs, signal) => dial(target, { timeoutMs, signal }),
     retry: (maxMs) => new Backoff({ clock, random: Math.random, maxMs }),
   };
+}
+
+/** Certificates by server name; everything but the files is that of the first one. */
+function namesOf(tls: TlsServerOptions, names: readonly TlsNameConfig[]): ReadonlyMap<string, TlsServerOptions> {
+  return new Map(names.map(({ name, ...files }) => [name, { ...tls, ...files }]));
 }
 
 function octal(mode: string | null): number | null {

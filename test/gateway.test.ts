@@ -1,12 +1,14 @@
 // What gateway.ts makes of configuration keys that no single stage knows: limits at the door, $SYS, origins, a damaged store, reload.
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import tls from 'node:tls';
 import mqtt, { type MqttClient } from 'mqtt';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
+import { Authority, hasOpenssl } from './harness/certificates.ts';
 import { type TestGateway, testGateway } from './harness/gateway.ts';
 
 let gateway: TestGateway | null = null;
@@ -163,7 +165,7 @@ test('a reload takes the rights of a removed user away even where something else
   const options = { reconnectPeriod: 0, username: 'a', password: '1', clientId: 'gone' };
   const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${gateway.port}`, options);
   clients.push(client);
-  const closed = once(client, 'close');
+  const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
   const result = await reload(
     `${TCP}auth.password { b = "2" }\nlisteners.tcp.second { bind = "127.0.0.1:${gateway.port}" }`,
   );
@@ -201,4 +203,25 @@ test('a full listener closes what comes above max_connections and counts it', as
   await once(second, 'close');
   const labels = { listener: 'tcp', reason: 'full' };
   expect(gateway.gateway.metrics.value('tidegate_listener_rejected_total', labels)).toBe(1);
+});
+
+describe.skipIf(!hasOpenssl())('TLS listeners (needs openssl)', () => {
+  test('show the certificate of the name that is asked for, over TLS and over WebSocket', async () => {
+    const authority = new Authority('names');
+    const [first, second] = ['a.example', 'b.example'].map((name) => authority.issue({ name, alt: [`DNS:${name}`] }));
+    gateway = await testGateway(
+      `listeners { ssl { bind = "127.0.0.1:0", keyfile = "${first.key}", certfile = "${first.cert}"
+         certificates = [ { servername = "b.example", keyfile = "${second.key}", certfile = "${second.cert}" } ] }
+       wss { bind = "127.0.0.1:0/mqtt" } }\npersistence { enable = false }\n`,
+    );
+    const ca = readFileSync(authority.ca);
+    for (const { port } of gateway.gateway.bound) {
+      for (const servername of ['a.example', 'b.example']) {
+        const socket = tls.connect({ host: '127.0.0.1', port, servername, ca });
+        await once(socket, 'secureConnect');
+        expect(socket.getPeerCertificate().subject.CN).toBe(servername);
+        socket.destroy();
+      }
+    }
+  });
 });

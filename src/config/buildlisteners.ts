@@ -1,6 +1,6 @@
 // From the checked tree to listeners, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
-import { address, tlsServer } from './buildvalues.ts';
-import type { ListenerConfig, ListenerKind, TlsServerConfig } from './config.ts';
+import { address, tlsNames, tlsServer } from './buildvalues.ts';
+import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { SSL, TCP, UNIX, WS } from './schemalisteners.ts';
@@ -57,14 +57,16 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     if (wrong !== null) sink.refuse(block, 'path', wrong);
     const path = block.path ?? '';
     const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group };
-    return { ...common, ...unix, tls: null, identity: null, origins: null };
+    return { ...common, ...unix, tls: null, tlsNames: [], identity: null, origins: null };
   }
   const { host, port, path } = address(block.bind);
   const isWs = kind === 'ws' || kind === 'wss';
   let tls: TlsServerConfig | null = null;
+  let names: TlsNameConfig[] = [];
   if ('keyfile' in block) {
     const shared = kind === 'wss' && block.keyfile === null && block.certfile === null ? root.listeners.ssl.own : null;
     tls = tlsServer(shared ?? block, sink);
+    names = tlsNames((shared ?? block).certificates);
     checkIdentity(block, shared ?? block, sink);
   }
   return {
@@ -76,6 +78,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     mode: null,
     group: null,
     tls,
+    tlsNames: names,
     identity: 'keyfile' in block ? identityOf(block) : null,
     origins: 'origins' in block && block.origins.length > 0 ? block.origins : null,
   };

@@ -1,7 +1,7 @@
 // From the checked tree to ProxyConfig and UpstreamConfig, with the checks that take more than one key: routes lead somewhere, pools have
 // servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
 import { tlsClient } from './buildbridges.ts';
-import { address, tlsServer } from './buildvalues.ts';
+import { address, tlsNames, tlsServer } from './buildvalues.ts';
 import type { MapEntry, ProxyConfig, ProxyMapConfig, ShareConfig, UpstreamConfig, UpstreamServer } from './config.ts';
 import { compilePattern } from './pattern.ts';
 import type { CheckedRoot } from './schema.ts';
@@ -60,12 +60,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     protocol: block.protocol,
     udpTimeoutMs: block.udp_timeout,
     tls: block.tls === null ? null : tlsServer(block.tls, sink),
-    tlsNames: (block.tls?.certificates ?? []).map(({ servername, keyfile, certfile, key_password }) => ({
-      name: servername,
-      keyfile,
-      certfile,
-      keyPassword: key_password,
-    })),
+    tlsNames: tlsNames(block.tls?.certificates ?? []),
     useIdentityAsUsername: block.tls?.use_identity_as_username ?? false,
     proxyProtocol: block.proxy_protocol,
     preread: block.preread,

@@ -1,7 +1,7 @@
 // Small steps that every build*.ts takes: addresses, QoS, the server side of TLS, URLs. Pure: problems go to the sink.
-import type { QosLevel, TlsServerConfig } from './config.ts';
+import type { QosLevel, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
-import type { TLS_SERVER } from './schemalisteners.ts';
+import type { CERTIFICATES, TLS_SERVER } from './schemalisteners.ts';
 import type { Sink } from './sink.ts';
 import { type Address, parseAddress } from './values.ts';
 
@@ -42,6 +42,16 @@ export function tlsServer(block: TlsKeys, sink: Sink): TlsServerConfig | null {
     failIfNoPeerCert: block.fail_if_no_peer_cert,
     alpn: block.alpn,
   };
+}
+
+/** The certificates by server name. */
+export function tlsNames(certificates: Checked<typeof CERTIFICATES>['certificates']): TlsNameConfig[] {
+  return certificates.map(({ servername, keyfile, certfile, key_password }) => ({
+    name: servername,
+    keyfile,
+    certfile,
+    keyPassword: key_password,
+  }));
 }
 
 /** Refuses what is no http:// or https:// URL. */

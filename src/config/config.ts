@@ -61,6 +61,7 @@ export interface ListenerConfig {
   readonly aclFile: string | null;
   /** Set for ssl and wss. */
   readonly tls: TlsServerConfig | null;
+  readonly tlsNames: readonly TlsNameConfig[];
   /** What of the verified client certificate is the username; null = nothing. */
   readonly identity: 'cn' | 'subject' | null;
   /** Origin headers that ws and wss take, null = any. */

@@ -62,6 +62,30 @@ export const TLS_SERVER = {
   }),
 };
 
+/** Certificates beside the first one, wherever clients are served over TLS. */
+export const CERTIFICATES = {
+  certificates: list(
+    block(
+      {
+        servername: text({
+          text: 'Name that clients ask for (SNI); "*.example.org" takes one more level.',
+          example: 'mqtt.example.org',
+        }),
+        keyfile: text({ text: 'Private key, PEM.', example: '/etc/tidegate/certs/other.key' }),
+        certfile: text({ text: 'Certificate and the chain above it, PEM.', example: '/etc/tidegate/certs/other.pem' }),
+        key_password: text({
+          default: null,
+          secret: true,
+          text: 'Password of the private key.',
+          example: 'change-me',
+        }),
+      },
+      { unknown: 'error', text: 'One certificate.' },
+    ),
+    { text: 'Other certificates, by the server name that clients ask for.' },
+  ),
+};
+
 /** Client side of TLS, for upstreams; the names of listeners.ssl are taken too. */
 export const TLS_CLIENT = {
   ca: text({
@@ -140,9 +164,16 @@ function bind(fallback: string, path: boolean) {
 }
 
 export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER };
-export const SSL = { ...bind('0.0.0.0:8883', false), ...LISTENER, ...TLS_SERVER, ...IDENTITY };
+export const SSL = { ...bind('0.0.0.0:8883', false), ...LISTENER, ...TLS_SERVER, ...CERTIFICATES, ...IDENTITY };
 export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...ORIGINS };
-export const WSS = { ...bind('127.0.0.1:8084/mqtt', true), ...LISTENER, ...ORIGINS, ...TLS_SERVER, ...IDENTITY };
+export const WSS = {
+  ...bind('127.0.0.1:8084/mqtt', true),
+  ...LISTENER,
+  ...ORIGINS,
+  ...TLS_SERVER,
+  ...CERTIFICATES,
+  ...IDENTITY,
+};
 export const UNIX = {
   path: text({ default: null, text: 'Path of the socket; has to be given.', example: '/run/tidegate/mqtt.sock' }),
   mode: text({ default: '0660', text: 'Permissions of the socket, octal.', check: checkMode }),

@@ -6,7 +6,7 @@ import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
 import { isNull, type ScalarNode } from './node.ts';
-import { checkBind, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
+import { CERTIFICATES, checkBind, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
 import { MATCH } from './schemamatch.ts';
 
 /** Variables a template may hold. */
@@ -189,29 +189,7 @@ export const PROXY = named(
             default: false,
             text: 'The common name of the client certificate is the username.',
           }),
-          certificates: list(
-            block(
-              {
-                servername: text({
-                  text: 'Name that clients ask for (SNI); "*.example.org" takes one more level.',
-                  example: 'mqtt.example.org',
-                }),
-                keyfile: text({ text: 'Private key, PEM.', example: '/etc/tidegate/certs/other.key' }),
-                certfile: text({
-                  text: 'Certificate and the chain above it, PEM.',
-                  example: '/etc/tidegate/certs/other.pem',
-                }),
-                key_password: text({
-                  default: null,
-                  secret: true,
-                  text: 'Password of the private key.',
-                  example: 'change-me',
-                }),
-              },
-              { unknown: 'error', text: 'One certificate.' },
-            ),
-            { text: 'Other certificates, by the server name that clients ask for.' },
-          ),
+          ...CERTIFICATES,
         },
         { unknown: 'error', text: 'Clients speak TLS.' },
       ),

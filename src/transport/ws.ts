@@ -28,6 +28,8 @@ export interface WsListenerOptions extends TcpListenerOptions {
   readonly framed?: boolean;
   /** Makes it wss. The application protocol is HTTP/1.1 whatever `alpn` says. */
   readonly tls?: TlsServerOptions;
+  /** Other certificates by server name, as in tls.ts. */
+  readonly names?: ReadonlyMap<string, TlsServerOptions>;
 }
 
 /** The names MQTT goes by [MQTT-6.0.0-3], and its 3.1 name. */
@@ -70,11 +72,11 @@ class WsListener implements TlsListener {
   }
 
   async start(): Promise<Bound[]> {
-    const { tls, handshakeTimeoutMs, host, port, path, maxMessageBytes } = this.options;
+    const { tls, names = new Map(), handshakeTimeoutMs, host, port, path, maxMessageBytes } = this.options;
     const [http, ws] = await Promise.all([import('node:http'), import('ws')]);
     if (tls !== undefined) {
       const { TlsDoor } = await import('./tls.ts');
-      this.door = new TlsDoor(asHttps(tls), new Map(), handshakeTimeoutMs, (handshake, socket, info) =>
+      this.door = new TlsDoor(asHttps(tls), names, handshakeTimeoutMs, (handshake, socket, info) =>
         this.request(handshake, socket, info),
       );
     }

@@ -69,6 +69,14 @@ describe('listeners', () => {
     expect(problems(open('use_identity_as_username = true, use_subject_as_username = true'))[0]).toContain('only one');
   });
 
+  test('certificates by server name go with those of their listener, and wss takes those of ssl', () => {
+    const other = { name: 'b.example', keyfile: 'k2', certfile: 'c2', keyPassword: null };
+    const { listeners } = config(
+      `listeners { ssl { bind = "127.0.0.1:1", ${CERT}, certificates = [ { servername = b.example, keyfile = k2, certfile = c2 } ] }, wss { bind = "127.0.0.1:2" } }`,
+    );
+    expect(listeners.map((l) => l.tlsNames)).toEqual([[other], [other]]);
+  });
+
   test('origins of web pages are taken as browsers write them', () => {
     const open = (origins: string) => `listeners.ws { bind = "127.0.0.1:1", origins = ${origins} }`;
     expect(config(open('[]')).listeners[0].origins).toBeNull();
