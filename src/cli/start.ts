@@ -26,8 +26,8 @@ export interface RunnableGateway extends Service {
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again, `set` on top. Throws like loadConfig. */
-  readonly load: (set?: readonly string[]) => Loaded;
+  /** Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig. */
+  readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
 }
@@ -56,8 +56,8 @@ function logFile(log: LogConfig, cwd: string): string | null {
   return path.resolve(cwd, log.dir, log.file);
 }
 
-function readConfig(options: StartOptions, parts: StartParts): Loaded {
-  return loadConfig({ file: options.config, set: options.set, env: parts.env, cwd: parts.cwd });
+function readConfig(options: StartOptions, parts: StartParts, kept?: string): Loaded {
+  return loadConfig({ file: options.config, set: options.set, env: parts.env, cwd: parts.cwd, kept });
 }
 
 /** Settles when the gateway has to end: with the signal's name. */
@@ -153,7 +153,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
     const gateway = make(loaded, {
       log: logger.log,
       clock: systemClock,
-      load: (set = []) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts),
+      load: (set = [], kept) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts, kept),
       relog: (log) => logger.setLevel(log.level),
     });
     reload = () => {

@@ -53,6 +53,8 @@ export interface ListenerConfig {
   readonly maxConnections: number;
   readonly connectTimeoutMs: number;
   readonly proxyProtocol: boolean;
+  /** Addresses and networks whose header is believed; empty = any. */
+  readonly proxyProtocolFrom: readonly string[];
   /** Effective: the listener's own word, else that of auth, else the default rule. */
   readonly allowAnonymous: boolean;
   /** Instead of auth.password_file (and auth.password) for this listener; null = those of auth. */
@@ -485,6 +487,8 @@ export interface ProxyConfig {
   readonly tlsNames: readonly TlsNameConfig[];
   readonly useIdentityAsUsername: boolean;
   readonly proxyProtocol: boolean;
+  /** Addresses and networks whose header is believed; empty = any. */
+  readonly proxyProtocolFrom: readonly string[];
   readonly preread: boolean;
   readonly nonMqtt: 'close' | 'pass';
   readonly prereadMaxBytes: number;
@@ -641,6 +645,8 @@ export interface LoadOptions {
   readonly file?: string;
   /** Instead of a file: the configuration itself, which can include nothing. */
   readonly text?: { readonly text: string; readonly dialect: 'hocon' | 'toml' };
+  /** Stands in the place of tidegate.d/50-console.conf: what would hold if that said this; "" = as if it was not there. */
+  readonly kept?: string;
   /** `a.b=value`, literal; the last ones win. */
   readonly set?: readonly string[];
   /** Usually process.env. */

@@ -31,6 +31,8 @@ export type Read<T> =
       readonly tree: Tree;
       readonly masked: Tree;
       readonly warnings: readonly string[];
+      /** The document as it would be written in a file: only what it says, present secrets in the place of "***". */
+      readonly node: Node;
     }
   | { readonly ok: false; readonly problems: readonly DocumentProblem[] };
 
@@ -94,8 +96,8 @@ function ofRule<B, R>(whole: Read<B>, pick: (bridge: B) => R): Read<R> {
 
 function read<B, T>(key: Key<B>, document: Tree, current: Tree | null, build: (block: B, sink: Sink) => T): Read<T> {
   const sink = new Sink();
-  const node = toNode(document, '', 0, sink);
-  const block = sink.problems.length > 0 ? undefined : key.read(keepSecrets(node, key, current), '', sink);
+  const node = keepSecrets(toNode(document, '', 0, sink), key, current);
+  const block = sink.problems.length > 0 ? undefined : key.read(node, '', sink);
   const value = block === undefined || sink.problems.length > 0 ? undefined : build(block, sink);
   if (block === undefined || value === undefined || sink.problems.length > 0) {
     return {
@@ -104,7 +106,8 @@ function read<B, T>(key: Key<B>, document: Tree, current: Tree | null, build: (b
     };
   }
   const warnings = sink.warnings.map((w) => `${w.key}: ${w.message}`);
-  return { ok: true, value, tree: key.show(block, false) as Tree, masked: key.show(block, true) as Tree, warnings };
+  const shown = (mask: boolean): Tree => key.show(block, mask) as Tree;
+  return { ok: true, value, tree: shown(false), masked: shown(true), warnings, node };
 }
 
 function toNode(value: TreeValue, path: string, depth: number, sink: Sink): Node {

@@ -1,11 +1,13 @@
-// Reads a configuration: finds the file, parses it, lays the environment and --set over it, checks it, builds the frozen Config.
-// Called by config.ts only. Touches nothing but the configuration file, what it includes and files named by TIDEGATE__..._FILE.
+// Reads a configuration: finds the file, parses it and its tidegate.d, lays the environment and --set over it, checks it, builds the frozen Config.
+// Called by config.ts only. Touches nothing but the configuration file, tidegate.d beside it, what they include and files named by
+// TIDEGATE__..._FILE.
 // Bounds: MAX_FILE_BYTES for the file and all it includes; includes only from below the folder of the main file.
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { buildConfig } from './build.ts';
 import type { Loaded, LoadOptions, Tree } from './config.ts';
+import { dropInNames, FOLDER, KEPT_NAME, layOver, rawOf } from './dropins.ts';
 import { parseHocon, type Source } from './hocon.ts';
 import { adaptNanomq } from './nanomq.ts';
 import { type BlockNode, blockNode, MAX_FILE_BYTES } from './node.ts';
@@ -27,7 +29,8 @@ export function load(options: LoadOptions): Loaded {
   const sink = new Sink();
   const source = options.text ?? options.file ?? findFile(cwd);
   const main = typeof source === 'string' ? source : null;
-  const written = source === null ? blockNode(DEFAULTS) : readMain(source, cwd, env, files, sink.warnings);
+  const written =
+    source === null ? blockNode(DEFAULTS) : readMain(source, cwd, env, files, sink.warnings, options.kept);
   let tree = applyOverrides(written, env, set, cwd, sink.problems);
   tree = withListeners(adaptNanomq(tree, sink.warnings));
   const root = ROOT.read(tree, '', sink);
@@ -51,9 +54,13 @@ function readMain(
   env: Env,
   files: string[],
   warnings: Problem[],
+  kept: string | undefined,
 ): BlockNode {
+  const lookup: Lookup = (name) => own(env, name);
   try {
-    return treeOf(main, cwd, (name) => own(env, name), files, warnings);
+    return typeof main === 'string'
+      ? wholeTree(main, cwd, lookup, files, warnings, kept)
+      : treeOf(main, cwd, lookup, files, warnings);
   } catch (error) {
     if (error instanceof ConfigError) throw new ConfigError([...error.problems, ...warnings]);
     throw error;
@@ -78,6 +85,34 @@ export function treeOf(
   const dialect = typeof source === 'string' ? extname(path).toLowerCase().slice(1) : source.dialect;
   if (dialect === 'toml') return parseToml(text, file);
   return resolveTree(parseHocon(text, path, reader, warnings), env);
+}
+
+/**
+ * The tree of the main file with every tidegate.d/*.conf beside it, in the order of their names, as if it included them at its end.
+ * @param kept stands in the place of tidegate.d/50-console.conf; "" = as if that was not there
+ */
+function wholeTree(
+  file: string,
+  cwd: string,
+  env: Lookup,
+  files: string[],
+  warnings: Problem[],
+  kept: string | undefined,
+): BlockNode {
+  const path = resolve(cwd, file);
+  const reader = new Reader(path, file, files);
+  const text = reader.main();
+  const isToml = extname(path).toLowerCase() === '.toml';
+  const folder = join(dirname(path), FOLDER);
+  const names = dropInNames(folder, kept);
+  if (isToml && names.length === 0) return parseToml(text, file);
+  const root = isToml ? rawOf(parseToml(text, file)) : parseHocon(text, path, reader, warnings);
+  for (const name of names) {
+    const dropIn = join(folder, name);
+    const written = name === KEPT_NAME && kept !== undefined ? kept : reader.dropIn(dropIn);
+    layOver(root, parseHocon(written, dropIn, reader, warnings));
+  }
+  return resolveTree(root, env);
 }
 
 /** The text of a file, UTF-8 and within bounds. Throws like treeOf(). */
@@ -168,6 +203,15 @@ class Reader implements Source {
       if (!this.isBelow(path) && !path.startsWith(dirname(this.path) + sep)) throw this.outside(at, key);
       return null;
     }
+  }
+
+  /** The text of a file of tidegate.d. */
+  dropIn(path: string): string {
+    const at = { file: path, line: 1, column: 1 };
+    const text = this.open(path, at, 'syntax');
+    // It was there when the folder was listed: a configuration without it must not come into force.
+    if (text === null) throw new ConfigError([{ at, key: 'syntax', message: 'the file is gone' }]);
+    return text;
   }
 
   show(path: string): string {
