@@ -156,8 +156,6 @@ export interface SessionOutbox extends Receiver {
   end(): void;
   /** Takes over the messages of a session found in the store. */
   restore(messages: readonly StoredMessage[]): void;
-  /** What the session holds, for a journal that has to write it anew. */
-  stored(): Iterable<StoredMessage>;
   /** Sends what waits while there is room. */
   pump(): void;
   deliverBacklog(backlog: Backlog): void;

@@ -1,26 +1,26 @@
 // One outgoing message that has to be remembered: queued for a session, or in flight in a session that can be resumed.
-// Made and owned by outbox.ts; restored from store/.
+// Made and owned by outbox.ts; restored from store/. It is what the journal is told as well: one object a message, not two.
 import type { Message } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
-import type { StoredMessage } from '../store/store.ts';
+import type { QueuedState, StoredMessage } from '../store/store.ts';
 import type { Share, Target } from './delivery.ts';
 
-export interface Entry {
-  /** Position in the session's queue, ascending. */
+export interface Entry extends StoredMessage {
   readonly sequence: number;
   readonly message: Message;
   readonly qos: Qos;
-  /** The RETAIN flag to send. */
   readonly retain: boolean;
-  readonly subscriptionIdentifiers: readonly number[] | null;
+  readonly subscriptionIdentifiers: readonly number[];
   readonly share: Share | null;
+  /** 'queued' until PUBLISH has been sent once: the next time it carries DUP [MQTT-3.3.1-1]. */
+  state: QueuedState;
   /** 0 while it only waits. */
   packetId: number;
-  /** PUBLISH has been sent at least once: the next time it carries DUP [MQTT-3.3.1-1]. */
-  sent: boolean;
   /** The journal knows it. */
   readonly stored: boolean;
 }
+
+const NO_IDENTIFIERS: readonly number[] = Object.freeze([]);
 
 /** The entry of a message that has just come. QoS 0 is never stored. */
 export function newEntry(
@@ -36,10 +36,10 @@ export function newEntry(
     message,
     qos,
     retain,
-    subscriptionIdentifiers: target.subscriptionIdentifiers,
+    subscriptionIdentifiers: target.subscriptionIdentifiers ?? NO_IDENTIFIERS,
     share: target.share,
+    state: 'queued',
     packetId: 0,
-    sent: false,
     stored: stored && qos > 0,
   };
 }
@@ -51,23 +51,15 @@ export function entryOf(stored: StoredMessage): Entry {
     message: stored.message,
     qos: stored.qos,
     retain: stored.retain,
-    subscriptionIdentifiers: stored.subscriptionIdentifiers.length > 0 ? stored.subscriptionIdentifiers : null,
+    subscriptionIdentifiers: stored.subscriptionIdentifiers,
     share: null,
+    state: stored.state,
     packetId: stored.packetId,
-    sent: stored.state !== 'queued',
     stored: true,
   };
 }
 
-/** What the store is to know. `released`: PUBREC has come, so what is missing is the answer to PUBREL. */
-export function storedOf(entry: Entry, released: boolean): StoredMessage {
-  return {
-    sequence: entry.sequence,
-    message: entry.message,
-    qos: entry.qos,
-    retain: entry.retain,
-    subscriptionIdentifiers: entry.subscriptionIdentifiers ?? [],
-    state: released ? 'received' : entry.sent ? 'sent' : 'queued',
-    packetId: entry.packetId,
-  };
+/** As a PUBLISH is written with: null where there are none. */
+export function identifiersOf({ subscriptionIdentifiers }: Entry): readonly number[] | null {
+  return subscriptionIdentifiers.length > 0 ? subscriptionIdentifiers : null;
 }

@@ -8,7 +8,7 @@ import { PACKET_IDENTIFIER_NOT_FOUND, QUOTA_EXCEEDED, SUCCESS } from '../mqtt/re
 import type { Journal, StoredMessage } from '../store/store.ts';
 import { Backlogs } from './backlogs.ts';
 import type { Backlog, OutboxLimits, OutboxOptions, Peer, SessionOutbox, Target } from './delivery.ts';
-import { type Entry, entryOf, newEntry, storedOf } from './entry.ts';
+import { type Entry, entryOf, identifiersOf, newEntry } from './entry.ts';
 import { FREE, Inflight, RELEASED, SENT_QOS1, SENT_QOS2 } from './inflight.ts';
 import { Sender } from './sender.ts';
 import { Tally } from './tally.ts';
@@ -167,6 +167,7 @@ export class Outbox implements SessionOutbox {
     if (state === SENT_QOS2) {
       this.inflight.setState(packetId, RELEASED);
       const entry = this.inflight.entry(packetId);
+      if (entry !== null) entry.state = 'received';
       if (entry?.stored === true) {
         // PUBREL frees the identifier at the client: from then on a PUBLISH under it would be another message, also after a crash.
         this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
@@ -233,7 +234,7 @@ export class Outbox implements SessionOutbox {
       for (const entry of entries) {
         this.tally.hold(entry.message.bytes, -1);
         // A QoS 2 message that was sent to this member is for no other [MQTT-4.8.2-5].
-        if (entry.share !== null && !(entry.qos === 2 && entry.sent)) shared.push(entry);
+        if (entry.share !== null && !(entry.qos === 2 && entry.state !== 'queued')) shared.push(entry);
       }
     }
     this.inflight.clear();
@@ -255,12 +256,6 @@ export class Outbox implements SessionOutbox {
         this.inflight.restore(entry.packetId, state, entry);
       }
     }
-  }
-
-  /** What the session holds, for a journal that has to write it anew (a session that becomes durable). */
-  *stored(): Iterable<StoredMessage> {
-    for (const entry of this.inflight.kept()) yield this.asStored(entry);
-    for (const entry of this.queue) yield this.asStored(entry);
   }
 
   /** Sends from the queue and the backlogs while the client takes more. Called whenever room may have come. */
@@ -314,18 +309,14 @@ export class Outbox implements SessionOutbox {
   }
 
   private tell(entry: Entry): void {
-    this.journal.messageQueued(this.clientId, this.asStored(entry));
-  }
-
-  private asStored(entry: Entry): StoredMessage {
-    return storedOf(entry, entry.packetId > 0 && this.inflight.state(entry.packetId) === RELEASED);
+    this.journal.messageQueued(this.clientId, entry);
   }
 
   /** Sends an entry that is kept until it is acknowledged. `publication` is its view. */
   private send(peer: Sender, entry: Entry, publication: Publication): void {
     entry.packetId = this.inflight.take(entry.qos === 1 ? SENT_QOS1 : SENT_QOS2, entry);
     this.tally.hold(entry.message.bytes, 1);
-    entry.sent = true;
+    entry.state = 'sent';
     if (entry.stored) this.tell(entry);
     if (this.mustWait(entry)) {
       this.writeWhenStored(peer, entry, false);
@@ -364,8 +355,8 @@ export class Outbox implements SessionOutbox {
 
   /** One that is too large for the client counts as done. */
   private write(peer: Sender, publication: Publication, entry: Entry, dup: boolean): void {
-    const { qos, retain, packetId, subscriptionIdentifiers } = entry;
-    if (!peer.publish(publication, qos, retain, dup, packetId, subscriptionIdentifiers)) this.finish(packetId);
+    const { qos, retain, packetId } = entry;
+    if (!peer.publish(publication, qos, retain, dup, packetId, identifiersOf(entry))) this.finish(packetId);
   }
 
   private resend(peer: Sender, entry: Entry): void {
@@ -380,7 +371,7 @@ export class Outbox implements SessionOutbox {
   /** Whether a message that waited may still go out: not expired [MQTT-3.3.2-5], and the user may still read the topic. */
   private deliverable(entry: Entry): boolean {
     const message = entry.message;
-    if (message.expiresAt > 0 && message.expiresAt <= this.clock.now() && !entry.sent) {
+    if (message.expiresAt > 0 && message.expiresAt <= this.clock.now() && entry.state === 'queued') {
       this.tally.expired();
       return false;
     }
@@ -410,17 +401,17 @@ export class Outbox implements SessionOutbox {
         continue;
       }
       this.view.load(entry.message);
-      const again = entry.sent;
+      const again = entry.state !== 'queued';
       if (entry.qos === 0) {
         this.tally.hold(entry.message.bytes, -1);
-        peer.publish(this.view, 0, entry.retain, false, 0, entry.subscriptionIdentifiers);
+        peer.publish(this.view, 0, entry.retain, false, 0, identifiersOf(entry));
         continue;
       }
       const state = entry.qos === 1 ? SENT_QOS1 : SENT_QOS2;
       if (entry.packetId > 0 && this.inflight.state(entry.packetId) === FREE)
         this.inflight.restore(entry.packetId, state, entry);
       else entry.packetId = this.inflight.take(state, entry);
-      entry.sent = true;
+      entry.state = 'sent';
       if (entry.stored) this.journal.messageState(this.clientId, entry.sequence, 'sent', entry.packetId);
       if (this.mustWait(entry)) {
         this.writeWhenStored(peer, entry, again);

@@ -80,6 +80,7 @@ export interface Journal {
   sessionDelete(clientId: string): void;
   subscriptionPut(clientId: string, subscription: StoredSubscription): void;
   subscriptionDelete(clientId: string, topicFilter: string): void;
+  /** State and packet id are taken now: those of `entry` may change afterwards, each change is told by messageState(). */
   messageQueued(clientId: string, entry: StoredMessage): void;
   messageState(clientId: string, sequence: number, state: QueuedState, packetId: number): void;
   /**
