@@ -152,7 +152,9 @@ test('three peers, one of which never reads: the two get all, memory stays withi
   expect(most).toBeLessThan((1 << 20) + 300_000);
   const dropped = running.gateway.bridges.get('pub', 'p')?.dropped ?? 0;
   stuck.socket.resume();
-  await stuck.watch.until(() => stuck.watch.bodies.at(-1)?.startsWith(`b:${String(count - 1).padStart(8, '0')}`) === true);
+  await stuck.watch.until(
+    () => stuck.watch.bodies.at(-1)?.startsWith(`b:${String(count - 1).padStart(8, '0')}`) === true,
+  );
   expect(stuck.watch.bodies.length + dropped).toBe(count);
 }, 60_000);
 
