@@ -1,3 +1,4 @@
+// mosquitto's ACL file: grammar, evaluation, wildcards, patterns; the table of verdicts.
 import { describe, expect, it } from 'vitest';
 import { AclFile } from '../../src/auth/aclfile.ts';
 import { READ, WRITE } from '../../src/auth/ruletree.ts';

@@ -1,3 +1,4 @@
+// The two chains together, users and rights, as listeners see them; start and reload.
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessControl } from '../../src/auth/chain.ts';

@@ -1,3 +1,4 @@
+// NanoMQ's http_auth against a server of the test: requests byte by byte, answers, caches, a server that is down.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

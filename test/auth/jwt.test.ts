@@ -1,3 +1,4 @@
+// Tokens in the password field: keys, claims, rights, expiry, reload; what must never pass.
 import { createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// Limits against guessing passwords, on a clock of the test.
 import { describe, expect, it } from 'vitest';
 import { FailureLimits, type LimitOptions, REMEMBERED } from '../../src/auth/limits.ts';
 import { nullLog } from '../../src/base/log.ts';

@@ -1,3 +1,4 @@
+// mosquitto's password file: every hash, every odd line, every mistake with its line; users and the hashing queue.
 import { describe, expect, it } from 'vitest';
 import { Gate } from '../../src/auth/gate.ts';
 import { parsePasswordFile } from '../../src/auth/passwordfile.ts';

@@ -1,3 +1,4 @@
+// NanoMQ's acl.rules: who, what, placeholders, order, and what a wide subscription may not bring.
 import { describe, expect, it } from 'vitest';
 import { type Action, type RuleOptions, Rules } from '../../src/auth/rules.ts';
 import { identity } from './support.ts';

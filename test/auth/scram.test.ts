@@ -1,3 +1,4 @@
+// SCRAM-SHA-256 (RFC 5802, RFC 7677): the vectors, stored keys, everything a peer can get wrong.
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EnhancedExchange, EnhancedStep } from '../../src/auth/auth.ts';

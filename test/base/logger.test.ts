@@ -1,3 +1,4 @@
+// Log lines: what of the outside may reach them and how, levels, files, rotation, reopening.
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+// A bridge to a remote broker against a scripted remote: connecting, both directions, store and forward, loops, malice.
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/base/errors.ts';

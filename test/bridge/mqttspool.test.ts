@@ -1,3 +1,4 @@
+// What such a bridge keeps for its remote, as bytes.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeSpooled, encodeSpooled } from '../../src/bridge/mqttspool.ts';

@@ -1,3 +1,4 @@
+// Topics over a bridge to a remote broker: mapping both ways, prefixes, wildcards.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { mapTopic, TopicMapper } from '../../src/bridge/mqtttopic.ts';

@@ -1,3 +1,4 @@
+// `tidegate bench`: its loads against a broker in the process, its figures against what is known to be true.
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';

@@ -1,3 +1,4 @@
+// The program itself: commands, usage errors, exit codes, where text goes.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+// `tidegate passwd`: every option; nothing of a file is lost; mosquitto takes what it writes.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { PassThrough } from 'node:stream';

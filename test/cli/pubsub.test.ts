@@ -1,3 +1,4 @@
+// `tidegate pub` and `tidegate sub` against a broker in the process; a few compared with the programs of mosquitto.
 import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

@@ -1,3 +1,4 @@
+// `tidegate pub` and `tidegate sub` over TLS: trust, names, client certificates.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
 import { Authority, hasOpenssl, type KeyPair } from '../harness/certificates.ts';

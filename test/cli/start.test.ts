@@ -1,3 +1,4 @@
+// `tidegate start` with a stand-in for the gateway: signals, exit codes, the last resort.
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

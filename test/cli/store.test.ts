@@ -1,3 +1,4 @@
+// `tidegate store`: check, export and import of databases.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';

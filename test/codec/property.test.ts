@@ -1,3 +1,4 @@
+// MQTT 5.0 properties: the table of section 2.2.2.2, decoding with all its limits, encoding.
 import { describe, expect, it } from 'vitest';
 import {
   decodeProperties,

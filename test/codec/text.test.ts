@@ -1,3 +1,4 @@
+// UTF-8 strings and binary data on the wire (MQTT 5.0 sections 1.5.2, 1.5.4, 1.5.6): every way to be malformed.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { binaryBytes, isText, readText, textBytes, writeBinary, writeText, writeUint16 } from '../../src/codec/text.ts';

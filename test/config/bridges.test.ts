@@ -1,3 +1,4 @@
+// From file to Config: bridges to SP peers and remote brokers, loops between them, documents of single bridges.
 import { describe, expect, test } from 'vitest';
 import type { Tree } from '../../src/config/config.ts';
 import { readForward, readMqttBridge, readNngPub, readNngSub, readSubscription } from '../../src/config/documents.ts';

@@ -1,3 +1,4 @@
+// `tidegate check`: what it prints, what it masks, its exit codes.
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { type CheckOptions, check } from '../../src/cli/check.ts';

@@ -1,3 +1,4 @@
+// From file to Config: listeners, auth, mqtt, persistence, http_server, metrics, log, webhook, broker; what is refused or doubted.
 import { describe, expect, test } from 'vitest';
 import { config, problems, warnings } from '../harness/configfiles.ts';
 

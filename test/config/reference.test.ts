@@ -1,3 +1,4 @@
+// The generated reference says what the schema says, loads to the defaults, and every file in etc/ is a valid configuration.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { referenceHocon, referenceMarkdown, referenceToml } from '../../scripts/reference.ts';

@@ -1,3 +1,4 @@
+// TOML as HOCON has it: the same tree, the same places in errors, nothing on prototypes, bounded.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../src/config/node.ts';

@@ -1,3 +1,4 @@
+// The small texts of a configuration: sizes, durations, addresses, URLs, topic filters, words, patterns.
 import { describe, expect, test } from 'vitest';
 import { compilePattern } from '../../src/config/pattern.ts';
 import {

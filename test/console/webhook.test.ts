@@ -1,3 +1,4 @@
+// Webhooks against a server of the test: bodies, order, bounds, a server that is slow or gone.
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+// Packet Identifiers in flight: never 0, never twice, in order at resume.
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/delivery/entry.ts';
 import { FREE, Inflight, SENT_QOS1, SENT_QOS2, type SlotState } from '../../src/delivery/inflight.ts';

@@ -1,3 +1,4 @@
+// Which reason codes which packet may carry, and return codes before 5.0.
 import { describe, expect, it } from 'vitest';
 import { AUTH, CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK } from '../../src/mqtt/packet.ts';
 import * as reason from '../../src/mqtt/reason.ts';

@@ -1,3 +1,4 @@
+// Topic names and filters, shares, levels, matching (MQTT 5.0 section 4.7).
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+// Subscription trie and retained store against a plain matcher on random filters and topics.
 import { describe, expect, it } from 'vitest';
 import type { Receiver } from '../../src/delivery/delivery.ts';
 import { Message } from '../../src/mqtt/message.ts';

@@ -1,3 +1,4 @@
+// The last line of a CI run, from the report of the test run.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

@@ -1,3 +1,4 @@
+// The check of layers finds what it is for: wrong imports, cycles, files without a header.
 import { describe, expect, it } from 'vitest';
 import { checkLayers } from '../../scripts/layers.ts';
 

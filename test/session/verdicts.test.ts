@@ -1,3 +1,4 @@
+// Verdicts remembered for a client are bounded and forgotten when rights change.
 import { expect, it } from 'vitest';
 import { Verdicts } from '../../src/session/verdicts.ts';
 

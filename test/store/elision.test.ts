@@ -1,3 +1,4 @@
+// Messages that are acknowledged before they had to be written are never written.
 import { afterEach, expect, test } from 'vitest';
 import { Hold } from '../../src/mqtt/message.ts';
 import type { Journal, QueuedState } from '../../src/store/store.ts';

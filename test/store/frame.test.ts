@@ -1,3 +1,4 @@
+// Batches as bytes between the threads: what goes in comes out, for any event.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Origin } from '../../src/mqtt/message.ts';

@@ -1,3 +1,4 @@
+// A disk that is full or fails: what is refused, what waits, how it ends.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

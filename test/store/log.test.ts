@@ -1,3 +1,4 @@
+// The open log of changes and its compaction: only the last word of each row is written.
 import { describe, expect, test } from 'vitest';
 import { Hold } from '../../src/mqtt/message.ts';
 import { compact } from '../../src/store/compact.ts';

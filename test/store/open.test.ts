@@ -1,3 +1,4 @@
+// Opening a database: damaged, foreign, newer, in use, read-only; what is set aside and what is left alone.
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {

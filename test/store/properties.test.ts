@@ -1,3 +1,4 @@
+// Properties as bytes in the database: what goes in comes out.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PROPERTIES, type PropertyType } from '../../src/mqtt/property.ts';

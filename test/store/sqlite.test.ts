@@ -1,3 +1,4 @@
+// The SQLite journal passes the contract of journals, with every driver there is.
 import { storeContract } from '../contract/store.ts';
 import { crashCopy, storePath, testJournal } from '../harness/journal.ts';
 
