@@ -67,6 +67,7 @@ export class Listeners {
         maxConnections: config.maxConnections,
         handshakeTimeoutMs: config.connectTimeoutMs,
         proxyProtocol: config.proxyProtocol,
+        proxyProtocolFrom: config.proxyProtocolFrom,
       },
       maxPacketBytes,
     );

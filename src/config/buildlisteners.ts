@@ -1,5 +1,5 @@
 // From the checked tree to listeners, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
-import { address, tlsNames, tlsServer } from './buildvalues.ts';
+import { address, proxyProtocolFrom, tlsNames, tlsServer } from './buildvalues.ts';
 import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
@@ -56,7 +56,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     const wrong = block.path === null ? 'is missing' : checkSocketPath(block.path);
     if (wrong !== null) sink.refuse(block, 'path', wrong);
     const path = block.path ?? '';
-    const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group };
+    const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group, proxyProtocolFrom: [] };
     return { ...common, ...unix, tls: null, tlsNames: [], identity: null, origins: null };
   }
   const { host, port, path } = address(block.bind);
@@ -75,6 +75,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     host,
     port,
     path: isWs ? path || '/mqtt' : '',
+    proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
     mode: null,
     group: null,
     tls,

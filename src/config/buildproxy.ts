@@ -1,7 +1,7 @@
 // From the checked tree to ProxyConfig and UpstreamConfig, with the checks that take more than one key: routes lead somewhere, pools have
 // servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
 import { tlsClient } from './buildbridges.ts';
-import { address, tlsNames, tlsServer } from './buildvalues.ts';
+import { address, proxyProtocolFrom, tlsNames, tlsServer } from './buildvalues.ts';
 import type { MapEntry, ProxyConfig, ProxyMapConfig, ShareConfig, UpstreamConfig, UpstreamServer } from './config.ts';
 import { compilePattern } from './pattern.ts';
 import type { CheckedRoot } from './schema.ts';
@@ -63,6 +63,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     tlsNames: tlsNames(block.tls?.certificates ?? []),
     useIdentityAsUsername: block.tls?.use_identity_as_username ?? false,
     proxyProtocol: block.proxy_protocol,
+    proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
     preread: block.preread,
     nonMqtt: block.non_mqtt,
     prereadMaxBytes: block.preread_max_bytes,

@@ -3,7 +3,7 @@ import type { QosLevel, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
 import type { CERTIFICATES, TLS_SERVER } from './schemalisteners.ts';
 import type { Sink } from './sink.ts';
-import { type Address, parseAddress } from './values.ts';
+import { type Address, isLoopback, parseAddress } from './values.ts';
 
 /** The address of a value the schema has checked already. */
 export function address(text: string): Address {
@@ -52,6 +52,24 @@ export function tlsNames(certificates: Checked<typeof CERTIFICATES>['certificate
     certfile,
     keyPassword: key_password,
   }));
+}
+
+/** Whose PROXY protocol header is believed; warns where anybody's is and anybody can come. `host` is where the door is. */
+export function proxyProtocolFrom(
+  block: { readonly proxy_protocol: boolean; readonly proxy_protocol_from: readonly string[] },
+  host: string,
+  sink: Sink,
+): readonly string[] {
+  const { proxy_protocol: on, proxy_protocol_from: from } = block;
+  if (!on && from.length > 0) sink.doubt(block, 'proxy_protocol_from', 'has no effect without proxy_protocol = true');
+  if (on && from.length === 0 && !isLoopback(host)) {
+    sink.doubt(
+      block,
+      'proxy_protocol',
+      'whoever can connect may claim any address; proxy_protocol_from names the load balancers to believe',
+    );
+  }
+  return from;
 }
 
 /** Refuses what is no http:// or https:// URL. */

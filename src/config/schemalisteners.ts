@@ -3,7 +3,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 import { block, group, ignored, list } from './blocks.ts';
 import { duration, flag, int, text } from './keys.ts';
-import { parseAddress } from './values.ts';
+import { checkNetwork, parseAddress } from './values.ts';
 
 /** An address without a path. */
 export function checkBind(value: string): string | null {
@@ -136,6 +136,14 @@ const LISTENER = {
     example: '/etc/tidegate/acl',
   }),
 };
+/** Where a PROXY protocol header is read: with it a peer says who the client is. Not for Unix sockets, whose peers have no address. */
+export const PROXY_FROM = {
+  proxy_protocol_from: list(text({ text: 'Address or network.', check: checkNetwork }), {
+    single: true,
+    text: 'Addresses and networks that may connect and send that header; others are closed before a byte is read. Empty = any.',
+    example: ['10.0.0.0/8'],
+  }),
+};
 const IDENTITY = {
   use_identity_as_username: flag({
     default: false,
@@ -163,12 +171,20 @@ function bind(fallback: string, path: boolean) {
   };
 }
 
-export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER };
-export const SSL = { ...bind('0.0.0.0:8883', false), ...LISTENER, ...TLS_SERVER, ...CERTIFICATES, ...IDENTITY };
-export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...ORIGINS };
+export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER, ...PROXY_FROM };
+export const SSL = {
+  ...bind('0.0.0.0:8883', false),
+  ...LISTENER,
+  ...PROXY_FROM,
+  ...TLS_SERVER,
+  ...CERTIFICATES,
+  ...IDENTITY,
+};
+export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...PROXY_FROM, ...ORIGINS };
 export const WSS = {
   ...bind('127.0.0.1:8084/mqtt', true),
   ...LISTENER,
+  ...PROXY_FROM,
   ...ORIGINS,
   ...TLS_SERVER,
   ...CERTIFICATES,

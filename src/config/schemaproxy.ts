@@ -6,7 +6,7 @@ import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
 import { isNull, type ScalarNode } from './node.ts';
-import { CERTIFICATES, checkBind, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
+import { CERTIFICATES, checkBind, PROXY_FROM, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
 import { MATCH } from './schemamatch.ts';
 
 /** Variables a template may hold. */
@@ -194,6 +194,7 @@ export const PROXY = named(
         { unknown: 'error', text: 'Clients speak TLS.' },
       ),
       proxy_protocol: flag({ default: false, text: 'A PROXY protocol header, version 1 or 2, comes first.' }),
+      ...PROXY_FROM,
       preread: flag({
         default: true,
         text: 'Read CONNECT before a server is chosen; off = a plain TCP proxy to default.',

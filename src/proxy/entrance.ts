@@ -128,6 +128,7 @@ export class Entrance {
       maxConnections: options.maxConnections,
       handshakeTimeoutMs: options.prereadTimeoutMs,
       proxyProtocol: options.proxyProtocol,
+      proxyProtocolFrom: options.proxyProtocolFrom,
     });
     this.bound = await listener.start();
     // Only now: one that could not be opened is tried again at the next reload.
@@ -152,11 +153,7 @@ export class Entrance {
   /** Failed in a handshake: TLS, PROXY protocol, or the listener is full. */
   private rejected(reason: string, remote: string): void {
     this.cells.accepted.value++;
-    this.refusedAtDoor(
-      remote,
-      reason === 'full' || reason === TOO_MANY ? 503 : reason === 'silent' || reason === 'gone' ? 200 : 400,
-      reason,
-    );
+    this.refusedAtDoor(remote, statusAtDoor(reason), reason);
   }
 
   private refusedAtDoor(remote: string, status: Entry['status'], reason: string): void {
@@ -208,6 +205,13 @@ export class Entrance {
   }
 }
 
+/** The status of a connection that was rejected with this word before anything of MQTT was read. */
+function statusAtDoor(reason: string): Entry['status'] {
+  if (reason === 'full' || reason === TOO_MANY) return 503;
+  if (reason === 'proxy-untrusted') return 403;
+  return reason === 'silent' || reason === 'gone' ? 200 : 400;
+}
+
 /** A reason as a label. */
 function word(reason: string): string {
   return reason.replaceAll(' ', '-');
@@ -216,6 +220,15 @@ function word(reason: string): string {
 /** Whether the listener has to be opened anew. */
 function doorDiffers(before: ProxyOptions, after: ProxyOptions): boolean {
   const door = (o: ProxyOptions): string =>
-    JSON.stringify([o.host, o.port, o.tls, o.tlsNames, o.maxConnections, o.prereadTimeoutMs, o.proxyProtocol]);
+    JSON.stringify([
+      o.host,
+      o.port,
+      o.tls,
+      o.tlsNames,
+      o.maxConnections,
+      o.prereadTimeoutMs,
+      o.proxyProtocol,
+      o.proxyProtocolFrom,
+    ]);
   return door(before) !== door(after);
 }

@@ -99,6 +99,8 @@ export interface ProxyOptions {
   readonly tlsNames: readonly TlsNameOptions[];
   readonly useIdentityAsUsername: boolean;
   readonly proxyProtocol: boolean;
+  /** Addresses and networks whose header is believed; empty = any. */
+  readonly proxyProtocolFrom: readonly string[];
   readonly preread: boolean;
   readonly nonMqtt: 'close' | 'pass';
   readonly prereadMaxBytes: number;

@@ -6,6 +6,7 @@ import { lookup } from 'node:dns/promises';
 import type { AddressInfo, ListenOptions, Server, Socket } from 'node:net';
 import { createServer, isIP } from 'node:net';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { type AddressTest, networkTest } from '../base/networks.ts';
 import { formatHostPort } from './address.ts';
 import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
@@ -21,6 +22,8 @@ export interface AcceptorOptions {
   readonly nameOf?: (socket: Socket) => Peer;
   /** A PROXY protocol header comes first. */
   readonly proxyProtocol: boolean;
+  /** Whose header is believed; empty or left out = anybody's. */
+  readonly proxyProtocolFrom?: readonly string[];
   readonly handshakeTimeoutMs: number;
   readonly admit?: (remoteAddress: string) => string | null;
   /** Takes a socket on which nothing is left to wait for. */
@@ -40,6 +43,8 @@ export class Acceptor {
   private readonly options: AcceptorOptions;
   private servers: Server[] = [];
   private readonly handshakes = new Set<Handshake>();
+  /** Whether a peer may say who the client is; null = every peer may. */
+  private readonly trusts: AddressTest | null;
   private open = 0;
   private readonly left = (): void => {
     this.open--;
@@ -47,6 +52,7 @@ export class Acceptor {
 
   constructor(options: AcceptorOptions) {
     this.options = options;
+    this.trusts = trustOf(options);
   }
 
   /** Connections that came through these doors and are not closed. */
@@ -138,6 +144,13 @@ export class Acceptor {
       reject('gone', '');
       return;
     }
+    // Before it is counted: who has no business here takes nobody's place.
+    if (this.trusts !== null && !this.trusts(peer.remoteAddress)) {
+      socket.on('error', ignore);
+      socket.destroy();
+      reject('proxy-untrusted', peer.remote);
+      return;
+    }
     if (maxConnections > 0 && this.open >= maxConnections) {
       socket.on('error', ignore);
       socket.destroy();
@@ -167,6 +180,19 @@ export class Acceptor {
 }
 
 function ignore(): void {}
+
+/** Throws TRANSPORT-BIND for what is no network: believing everybody instead would let anybody be anyone. */
+function trustOf({ proxyProtocol, proxyProtocolFrom = [] }: AcceptorOptions): AddressTest | null {
+  if (!proxyProtocol || proxyProtocolFrom.length === 0) return null;
+  const test = networkTest(proxyProtocolFrom);
+  if (test === null) {
+    throw new GatewayError(
+      'TRANSPORT-BIND',
+      `${proxyProtocolFrom.join(', ')}: not all of these are addresses or networks`,
+    );
+  }
+  return test;
+}
 
 function isCode(error: unknown, code: string): boolean {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === code;

@@ -94,6 +94,11 @@ export interface ListenerOptions {
   readonly handshakeTimeoutMs: number;
   /** A PROXY protocol header (v1 or v2) is required and read first. */
   readonly proxyProtocol: boolean;
+  /**
+   * Addresses and networks whose header is believed; peers from elsewhere are rejected with "proxy-untrusted" before a byte is read.
+   * Empty or left out = any. Peers of a Unix socket have no address: not for them.
+   */
+  readonly proxyProtocolFrom?: readonly string[];
   /** Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null. */
   readonly admit?: (remoteAddress: string) => string | null;
 }

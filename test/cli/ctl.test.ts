@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { registerCtl } from '../../src/cli/ctl.ts';
 import type { Env } from '../../src/cli/ctlclient.ts';
 import { printable, table } from '../../src/cli/ctltable.ts';
+import type { ProxyControl } from '../../src/console/console.ts';
 import { ADMIN, ConsoleStage } from '../console/standins.ts';
 import { FakeClock } from '../harness/clock.ts';
 import { type FakeIo, fakeIo } from '../harness/io.ts';
@@ -170,6 +171,72 @@ describe('looking', () => {
     expect(await run(['explain', 'c', 'publish', 'no'], here())).toEqual(denied);
     await expect(run(['explain', 'c', 'publish'], here())).rejects.toMatchObject({ code: 'CLI-USAGE' });
     expect(await run(['explain', 'c', 'subscribe', 'yes'], here())).toEqual(allowed);
+  });
+});
+
+describe('upstreams', () => {
+  const drained: unknown[] = [];
+  const row = { address: '10.0.0.1:1883', weight: 5, connections: 12, served: 340, fails: 1 };
+  const down = { address: '10.0.0.2:1883', state: 'resting', weight: 1, connections: 0, served: 7, fails: 3 };
+  const proxy: ProxyControl = {
+    upstreams: () => [
+      {
+        name: 'pool',
+        servers: [
+          { server: 'one:1883', state: 'up', lastError: null, ...row },
+          { server: 'two:1883', lastError: 'ECONNREFUSED', ...down },
+        ],
+      },
+      { name: 'empty', servers: [] },
+      { name: 'lab', servers: [{ server: 'lab:1', state: 'up', lastError: null, ...row }] },
+    ],
+    drain: (upstream, server, on) => {
+      drained.push([upstream, server, on]);
+      return upstream === 'pool' && server === 'one:1883' ? { ok: true } : { ok: false, why: 'missing' };
+    },
+  };
+  beforeEach(async () => {
+    drained.length = 0;
+    await stage.stop();
+    stage = await new ConsoleStage({ proxy }).start();
+  });
+
+  test('are a table with a row for each server of every pool', async () => {
+    const lines = (await ctl('upstreams')).trimEnd().split('\n');
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toMatch(/^UPSTREAM +SERVER +ADDRESS +STATE +WEIGHT +OPEN +SERVED +FAILS +ERROR$/);
+    expect(lines[1]).toMatch(/^pool +one:1883 +10\.0\.0\.1:1883 +up +5 +12 +340 +1 +-$/);
+    expect(lines[2]).toMatch(/^pool +two:1883 +10\.0\.0\.2:1883 +resting +1 +0 +7 +3 +ECONNREFUSED$/);
+    expect(lines[3]).toMatch(/^lab +lab:1 /);
+  });
+
+  test('are those of one pool when it is named, as JSON when asked for', async () => {
+    expect((await ctl('upstreams', 'lab')).trimEnd().split('\n')).toHaveLength(2);
+    expect(JSON.parse(await ctl('upstreams', 'pool', '--json'))).toMatchObject([
+      { upstream: 'pool', server: 'one:1883', connections: 12 },
+      { upstream: 'pool', server: 'two:1883', lastError: 'ECONNREFUSED' },
+    ]);
+  });
+
+  test('--drain takes a server out of its pool, --undrain puts it back', async () => {
+    expect(await ctl('upstreams', 'pool', '--drain', 'one:1883')).toBe('drained\n');
+    expect(await ctl('upstreams', 'pool', '--undrain', 'one:1883')).toBe('takes clients again\n');
+    expect(drained).toEqual([
+      ['pool', 'one:1883', true],
+      ['pool', 'one:1883', false],
+    ]);
+  });
+
+  test('a server that is not there is exit code 1, one without its pool wrong usage', async () => {
+    await expect(ctl('upstreams', 'pool', '--drain', 'nope:1')).rejects.toMatchObject({ exit: 1 });
+    await expect(ctl('upstreams', '--drain', 'one:1883')).rejects.toMatchObject({ code: 'CLI-USAGE', exit: 64 });
+    expect(drained).toEqual([['pool', 'nope:1', true]]);
+  });
+
+  test('of a gateway without a proxy are the title line', async () => {
+    await stage.stop();
+    stage = await new ConsoleStage().start();
+    expect((await ctl('upstreams')).trimEnd().split('\n')).toHaveLength(1);
   });
 });
 

@@ -25,6 +25,19 @@ describe('listeners', () => {
     expect(listeners[3].mode).toBe('0600');
   });
 
+  test('each but that of a Unix socket may say whose PROXY header is believed', () => {
+    const text = `listeners {
+      tcp { bind = "0.0.0.0:1", proxy_protocol = true, proxy_protocol_from = [ "10.0.0.0/8", "::1" ] }
+      ws { bind = "0.0.0.0:2", proxy_protocol = true }
+      unix { path = "/run/m.sock", proxy_protocol = true }
+    }`;
+    expect(config(text).listeners.map((l) => l.proxyProtocolFrom)).toEqual([['10.0.0.0/8', '::1'], [], []]);
+    const told = warnings(text).filter((line) => line.includes('proxy_protocol'));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain('listeners.ws.proxy_protocol');
+    expect(problems('listeners.tcp { proxy_protocol_from = [ "10.0.0.0/40" ] }')).toHaveLength(1);
+  });
+
   test('a named listener alone opens no unnamed one, whatever the order of the file', () => {
     for (const text of [
       'mqtt.max_qos = 2\nlisteners.tcp.one.bind = "127.0.0.1:1"',

@@ -35,6 +35,25 @@ describe('proxy', () => {
     });
   });
 
+  test('whose PROXY header is believed is a list of networks, or one', () => {
+    const [edge] = config(proxy('default = a, proxy_protocol = true, proxy_protocol_from = "10.0.0.0/8"')).proxy;
+    expect([edge.proxyProtocol, edge.proxyProtocolFrom]).toEqual([true, ['10.0.0.0/8']]);
+    expect(problems(proxy('default = a, proxy_protocol = true, proxy_protocol_from = [ lb ]'))[0]).toContain(
+      'an address or network expected',
+    );
+  });
+
+  test('to believe anybody from other machines is warned about', () => {
+    const doubts = (bind: string, more: string): string[] =>
+      warnings(`${POOLS}proxy.p { bind = "${bind}", default = a, ${more} }`).filter((w) =>
+        w.includes('proxy_protocol'),
+      );
+    expect(doubts('0.0.0.0:1', 'proxy_protocol = true')[0]).toContain('whoever can connect may claim any address');
+    expect(doubts('127.0.0.1:1', 'proxy_protocol = true')).toEqual([]);
+    expect(doubts('0.0.0.0:1', 'proxy_protocol = true, proxy_protocol_from = [ "10.0.0.1" ]')).toEqual([]);
+    expect(doubts('127.0.0.1:1', 'proxy_protocol_from = [ "10.0.0.1" ]')[0]).toContain('has no effect');
+  });
+
   test('a match is a block of texts and patterns', () => {
     expect(
       routes('{ clientid = "~^sensor-", username = "~*^team-[ab]$", sni = "\\\\~x", cert_cn = "" }').map((c) => [

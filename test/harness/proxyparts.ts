@@ -85,6 +85,7 @@ export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
     tlsNames: [],
     useIdentityAsUsername: false,
     proxyProtocol: false,
+    proxyProtocolFrom: [],
     preread: true,
     nonMqtt: 'close',
     prereadMaxBytes: 65_536,

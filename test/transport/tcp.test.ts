@@ -245,4 +245,52 @@ describe('listenTcp with the PROXY protocol', () => {
     await once(socket, 'close');
     expect(door.rejected).toEqual([]);
   });
+
+  it('believes only those it is told to, and reads nothing of others', async () => {
+    const door = new Door();
+    const strict = { proxyProtocol: true, proxyProtocolFrom: ['192.0.2.0/24', '2001:db8::1'] };
+    const [{ port }] = await listener(door, strict).start();
+    const socket = await client(port, `${V1}hello`);
+    socket.resume();
+    await once(socket, 'close');
+    expect(await door.nextReason()).toBe('proxy-untrusted');
+    expect(door.count).toBe(0);
+  });
+
+  it.each([['127.0.0.1'], ['127.0.0.0/8'], ['::ffff:127.0.0.0/104']])(
+    'believes a peer that is in %s',
+    async (network) => {
+      const door = new Door();
+      const [{ port }] = await listener(door, {
+        proxyProtocol: true,
+        proxyProtocolFrom: ['192.0.2.1', network],
+      }).start();
+      await client(port, V1);
+      const far = await door.next();
+      expect(far.remoteAddress).toBe('203.0.113.7');
+      far.destroy();
+    },
+  );
+
+  it('judges the address of the socket, not the one that a header tells', async () => {
+    const door = new Door();
+    const [{ port }] = await listener(door, { proxyProtocol: true, proxyProtocolFrom: ['203.0.113.7'] }).start();
+    const socket = await client(port, V1);
+    socket.resume();
+    await once(socket, 'close');
+    expect(await door.nextReason()).toBe('proxy-untrusted');
+  });
+
+  it('gives nobody a place who is not believed', async () => {
+    const door = new Door();
+    const strict = { proxyProtocol: true, proxyProtocolFrom: ['192.0.2.1'], maxConnections: 1 };
+    const [{ port }] = await listener(door, strict).start();
+    await Promise.all([client(port), client(port)]);
+    expect([await door.nextReason(), await door.nextReason()]).toEqual(['proxy-untrusted', 'proxy-untrusted']);
+  });
+
+  it('is not opened with what is no network', () => {
+    const wrong = { ...new Door().options(), proxyProtocol: true, proxyProtocolFrom: ['10.0.0.0/33'] };
+    expect(() => listenTcp({ ...wrong, host: '127.0.0.1', port: 0 })).toThrow(GatewayError);
+  });
 });
