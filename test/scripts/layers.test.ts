@@ -1,4 +1,4 @@
-// The check of layers finds what it is for: wrong imports, cycles, files without a header.
+// The check of layers finds what it is for: imports upwards or from behind a seam, cycles, files that act when they are loaded.
 import { describe, expect, it } from 'vitest';
 import { checkLayers } from '../../scripts/layers.ts';
 

@@ -1,4 +1,4 @@
-// Verdicts remembered for a client are bounded and forgotten when rights change.
+// Verdicts remembered for a client: bounded in number, and in bytes where topics are long.
 import { expect, it } from 'vitest';
 import { Verdicts } from '../../src/session/verdicts.ts';
 
