@@ -26,6 +26,10 @@ bridges.mqtt.up {
   enable = true, server = "mqtt-tcp://127.0.0.1:${remotePort}", proto_ver = 4, clientid = "gw", keepalive = 60s, clean_start = false
   forwards = [ { local_topic = "up/#", remote_topic = "", qos = 1 } ]
 }
+bridges.nng.pub.kept {
+  enable = true, mode = listen, pub_url = "ipc://{dir}/nng.ipc", spool = 64MB
+  forwards = [ { local_topic = "nng/#", remote_topic = "", nng_delimiter = ":", qos = 1 } ]
+}
 log { level = warn, format = json }
 `;
 }

@@ -4,11 +4,14 @@
 //   load/#   four publishers (QoS 1 and 2, 3.1.1 and 5.0) to four durable receivers: prompt, slow, forgetful, and one that is away
 //   sh/#     two publishers to a shared subscription of two durable members, one of them often away
 //   ret/..   two publishers of retained values, one of them also deletes
-//   up/#     one publisher to a bridge with a spool
+//   up/#     one publisher to an MQTT bridge with a spool
+//   nng/#    one publisher to an NNG bridge with a spool whose peer comes only when everything is let arrive
+import path from 'node:path';
 import type { Qos } from '../../src/mqtt/packet.ts';
 import { KillClient, type KillClientOptions, type Received } from './killclient.ts';
 import type { KillGateway } from './killgateway.ts';
 import type { KillRemote } from './killremote.ts';
+import { HELLO, RawSp } from './rawsp.ts';
 
 const SETTLE_MS = 60_000;
 const PAD = 'x'.repeat(3000);
@@ -69,6 +72,7 @@ export class KillCrew {
   private readonly members: KillClient[];
   private readonly setters: KillClient[];
   private readonly uplink: KillClient;
+  private readonly toNng: KillClient;
   private readonly away: KillClient;
   /** Numbers before this were checked by an earlier settle(). */
   private readonly checked = new Map<KillClient, number>();
@@ -89,6 +93,7 @@ export class KillCrew {
       publisher('v2', 4, 2, 5, (n) => `ret/2/${n % 3}`, { retain: true, body: (n) => (n % 4 === 0 ? '' : 'v') }),
     ];
     this.uplink = publisher('u1', 5, 1, 20, () => 'up/u1');
+    this.toNng = publisher('n1', 5, 1, 10, () => 'nng/n1');
     this.away = receiver('away', 5, 'load/#', 2, { receiveMaximum: 100 });
     this.keepers = [
       receiver('prompt', 5, 'load/#', 2),
@@ -103,7 +108,7 @@ export class KillCrew {
   }
 
   private get publishers(): KillClient[] {
-    return [...this.loads, ...this.shares, ...this.setters, this.uplink];
+    return [...this.loads, ...this.shares, ...this.setters, this.uplink, this.toNng];
   }
 
   private get everybody(): KillClient[] {
@@ -152,7 +157,8 @@ export class KillCrew {
     for (const client of this.everybody) await Promise.race([client.ping(), this.deadline()]);
     for (const keeper of this.keepers) for (const p of this.loads) this.check([keeper], p, keeper.options.clientId);
     for (const p of this.shares) this.check(this.members, p, 'the shared group');
-    this.checkUplink();
+    this.checkBridge('the MQTT bridge', this.uplink, this.remote.received);
+    this.checkBridge('the NNG bridge', this.toNng, await this.nngFrames());
     await this.checkRetained(true);
     for (const client of this.everybody) {
       this.faults.push(...client.complaints.splice(0));
@@ -217,22 +223,43 @@ export class KillCrew {
     return this.uplink.last < this.from(this.uplink) || this.remote.received.some((text) => text.startsWith(last));
   }
 
-  private checkUplink(): void {
+  /** Lets the SP peer come: it gets what the bridge has kept, oldest first. */
+  private async nngFrames(): Promise<string[]> {
+    const { last } = this.toNng;
+    const frames: string[] = [];
+    if (last < this.from(this.toNng)) return frames;
+    const peer = new RawSp(path.join(this.gateway.folder, 'nng.ipc'));
+    peer.write(HELLO.sub);
+    const end = this.deadline().then(() => peer.destroy());
+    await Promise.race([peer.take(8), end]);
+    while (!peer.ended && !frames.at(-1)?.startsWith(`n1 ${last} `)) {
+      // ipc: a byte 1, the length, the body: topic, delimiter, payload.
+      const head = await peer.take(9);
+      if (head.length < 18) break;
+      const bytes = Number(BigInt(`0x${head.slice(2)}`));
+      const body = Buffer.from(await peer.take(bytes), 'hex').toString('latin1');
+      frames.push(body.slice(body.indexOf(':') + 1));
+    }
+    peer.destroy();
+    return frames;
+  }
+
+  private checkBridge(bridge: string, p: KillClient, texts: readonly string[]): void {
     const seen = new Set<number>();
     let highest = 0;
-    for (const text of this.remote.received) {
+    for (const text of texts) {
       const n = Number(text.split(' ')[1]);
       if (!seen.has(n) && n < highest) {
         this.tally.outOfOrder++;
-        this.fault(`the bridge: ${n} came after ${highest}`);
+        this.fault(`${bridge}: ${n} came after ${highest}`);
       }
       seen.add(n);
       highest = Math.max(highest, n);
     }
-    for (let n = this.from(this.uplink); n <= this.uplink.last; n++) {
+    for (let n = this.from(p); n <= p.last; n++) {
       if (seen.has(n)) continue;
       this.tally.lost++;
-      this.fault(`the bridge: ${n} is lost${this.uplink.acknowledged.has(n) ? ' and was acknowledged' : ''}`);
+      this.fault(`${bridge}: ${n} is lost${p.acknowledged.has(n) ? ' and was acknowledged' : ''}`);
     }
   }
 
