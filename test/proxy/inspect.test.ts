@@ -98,6 +98,15 @@ describe('on the way to the server', () => {
     expect(s.server()).toBe(hex(publish(5, '', 0, { topicAlias: 1 })));
   });
 
+  it('everything else of a 5.0 message stays: expiry, content type, correlation', () => {
+    const properties = { messageExpiryInterval: 60, contentType: 'x', correlationData: Buffer.from('c') };
+    const s = session({ prefix: 't/' }, 5);
+    s.fromClient.push(publish(5, 'a', 1, properties));
+    expect(s.server()).toBe(hex(publish(5, 't/a', 1, properties)));
+    s.fromServer.push(publish(5, 't/a', 1, properties));
+    expect(s.client()).toBe(hex(publish(5, 'a', 1, properties)));
+  });
+
   it('user properties are added behind those of the client', () => {
     const s = session({ userProperties: [['gw', 'edge-${clientid}']] }, 5, { clientId: 'c9' });
     s.fromClient.push(publish(5, 'a', 1, { userProperties: [['x', 'y']] }));

@@ -66,6 +66,21 @@ describe('preread', () => {
     expect(read(hex(bytes), 1)).toMatchObject({ result, at });
   });
 
+  it.each([
+    [0, '10 00'],
+    [127, '10 7f'],
+    [128, '10 80 01'],
+    [16_383, '10 ff 7f'],
+    [16_384, '10 80 80 01'],
+    [2_097_151, '10 ff ff 7f'],
+    [2_097_152, '10 80 80 80 01'],
+    [268_435_455, '10 ff ff ff 7f'],
+  ])('reads a length of %i', (length, header) => {
+    const whole = hex(header).length + length;
+    expect(new Preread(whole - 1).push(hex(header))).toBe('too-large');
+    expect(new Preread(whole).push(hex(header))).not.toBe('too-large');
+  });
+
   it('takes as many bytes as allowed and no more', () => {
     const bytes = connectBytes({ clientId: 'x'.repeat(1000) });
     expect(read(bytes, 100, bytes.length).result).toBe('complete');

@@ -127,6 +127,50 @@ describe('a client', () => {
     expect(value('refused_total', { status: '403' })).toBe(1);
   });
 
+  it('waits connect_timeout for a server, then asks the next one', async () => {
+    const memory = memoryParts();
+    const b = await memoryServer(memory.network, B.addr);
+    const waits: number[] = [];
+    const dial: typeof memory.parts.transports.dial = (target, options) => {
+      waits.push(options.timeoutMs);
+      if (waits.length > 1) return memory.parts.transports.dial(target, options);
+      return new Promise((_, reject) => memory.clock.after(options.timeoutMs, () => reject(new Error('no answer'))));
+    };
+    const parts = { ...memory.parts, transports: { ...memory.parts.transports, dial } };
+    const pools = [upstreamOptions('pool', [A, B])];
+    running = new Proxies(parts, { proxies: [proxyOptions({ connectTimeoutMs: 700 })], upstreams: pools });
+    await running.start();
+    const client = new Catch(await memory.network.dial('proxy:1'), true);
+    client.connection.write(connectBytes(), () => {});
+    await settled();
+    expect(b).toHaveLength(0);
+    await memory.clock.advanceAsync(700);
+    await settled();
+    expect([waits, b.length]).toEqual([[700, 700], 1]);
+  });
+
+  it('is one of a thousand at once, each routed by its id, and none leaves anything behind', async () => {
+    const lab = upstreamOptions('lab', [B]);
+    const routes = [
+      {
+        match: [{ field: 'clientid', op: '==', value: 'dev-7', pattern: null }],
+        upstream: 'lab',
+        split: [],
+      },
+    ] as const;
+    const { send, network, proxies, value } = await proxy({ routes }, [upstreamOptions('pool', [A]), lab]);
+    const [a, b] = [await memoryServer(network, A.addr), await memoryServer(network, B.addr)];
+    const clients = await Promise.all(
+      Array.from({ length: 1000 }, (_, i) => send(connectBytes({ clientId: `dev-${i}` }))),
+    );
+    expect([a.length, b.length, value('active')]).toEqual([999, 1, 1000]);
+    for (const server of [...a, ...b]) new Catch(server, true);
+    for (const client of clients) client.connection.destroy(true);
+    await settled();
+    expect(value('active')).toBe(0);
+    expect(proxies.upstreams().map(({ servers }) => servers[0].connections)).toEqual([0, 0]);
+  });
+
   it('tries no more servers than next_upstream allows', async () => {
     const { send, dialled } = await proxy({ nextUpstream: { tries: 1, timeoutMs: 0 } });
     await send(connectBytes());

@@ -246,7 +246,7 @@ describe('listenTcp with the PROXY protocol', () => {
     expect(door.rejected).toEqual([]);
   });
 
-  it('believes only those it is told to, and reads nothing of others', async () => {
+  it('believes only those it is told to, and reads nothing of others [B116]', async () => {
     const door = new Door();
     const strict = { proxyProtocol: true, proxyProtocolFrom: ['192.0.2.0/24', '2001:db8::1'] };
     const [{ port }] = await listener(door, strict).start();
