@@ -1,10 +1,13 @@
 // Bridges as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
-// Built by gateway.ts for console/. A change that is not valid changes nothing and says where in the document it is wrong.
+// Built by gateway.ts for console/. A change that is not valid changes nothing and says where in the document it is wrong; one that is to
+// be kept is written to tidegate.d (keptfile.ts) before it comes into force.
 import type { BridgeOptions, BridgeStatus, BridgeType } from './bridge/bridge.ts';
 import { buildFrame, Extractor } from './bridge/rules.ts';
 import type { ChangeOutcome, Supervisor } from './bridge/supervisor.ts';
-import type { MqttBridgeConfig, NngBridgeConfig, NngCompat, Tree } from './config/config.ts';
+import type { Loaded, MqttBridgeConfig, NngBridgeConfig, NngCompat, Tree } from './config/config.ts';
 import { type Read, readForward, readMqttBridge, readNng, readSubscription } from './config/documents.ts';
+import { difference, flagNode, isTree, same, valueAt, withNode, withoutNode } from './config/keep.ts';
+import { type BlockNode, blockNode } from './config/node.ts';
 import type {
   BridgeControl,
   BridgeRef,
@@ -14,13 +17,28 @@ import type {
   Trial,
   TrialResult,
 } from './console/console.ts';
+import type { Plan, Planner } from './keptfile.ts';
 import { matches } from './mqtt/topic.ts';
-import { mqttBridgeOptions } from './settings.ts';
+import { bridgeOptions, mqttBridgeOptions } from './settings.ts';
 
 interface Block {
   readonly tree: Tree;
   readonly masked: Tree;
+  /** The document it was made from at run time; null: files say so. */
+  readonly node: BlockNode | null;
 }
+
+/** Whoever writes changes that are to stay. */
+export interface Keeper {
+  keep(what: string, planner: Planner): Promise<ChangeResult>;
+}
+
+/** Where the block of a bridge stands. */
+function pathOf(type: BridgeType, name: string): string[] {
+  return type === 'mqtt' ? ['bridges', 'mqtt', name] : ['bridges', 'nng', type, name];
+}
+
+const REMAINS = 'other files define this bridge, and a file can take nothing away: it is kept disabled';
 
 const key = (type: BridgeType | null, name: string): string => `${type}:${name}`;
 
@@ -32,10 +50,12 @@ function typeOf(ref: BridgeRef): BridgeType | null {
 export class BridgesControl implements BridgeControl {
   private readonly supervisor: Supervisor;
   private readonly blocks = new Map<string, Block>();
+  private readonly keeper: Keeper;
   private compat: NngCompat = 'documented';
 
-  constructor(supervisor: Supervisor) {
+  constructor(supervisor: Supervisor, keeper: Keeper) {
     this.supervisor = supervisor;
+    this.keeper = keeper;
   }
 
   /** Takes the blocks of a configuration that was just loaded. */
@@ -47,7 +67,7 @@ export class BridgesControl implements BridgeControl {
       const named = dig(tree, path);
       const shown = dig(masked, path);
       for (const [name, block] of Object.entries(named)) {
-        this.blocks.set(key(type, name), { tree: block as Tree, masked: (shown[name] ?? {}) as Tree });
+        this.blocks.set(key(type, name), { tree: block as Tree, masked: (shown[name] ?? {}) as Tree, node: null });
       }
     }
   }
@@ -63,27 +83,65 @@ export class BridgesControl implements BridgeControl {
     return status === undefined ? undefined : this.view(status);
   }
 
-  add(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
-    return this.put(ref, document, null, (options) => this.supervisor.add(options));
+  add(ref: BridgeRef, document: JsonObject, keep = false): Promise<ChangeResult> {
+    return this.put(ref, document, null, keep, (options) => this.supervisor.add(options));
   }
 
-  change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
+  change(ref: BridgeRef, document: JsonObject, keep = false): Promise<ChangeResult> {
     const current = this.blocks.get(key(typeOf(ref), ref.name))?.tree ?? null;
-    return this.put(ref, document, current, (options) => this.supervisor.change(options));
+    return this.put(ref, document, current, keep, (options) => this.supervisor.change(options));
   }
 
-  async remove(ref: BridgeRef): Promise<ChangeResult> {
+  async remove(ref: BridgeRef, keep = false): Promise<ChangeResult> {
     const type = typeOf(ref);
     if (type === null) return { ok: false, why: 'missing' };
-    const outcome = await this.supervisor.remove(type, ref.name);
-    if (outcome === 'ok') this.blocks.delete(key(type, ref.name));
+    const { name } = ref;
+    if (!keep) return this.removeNow(type, name);
+    return this.keeper.keep(`${type} ${name} removed`, (kept, load) => {
+      if (this.supervisor.get(type, name) === undefined) return { ok: false, why: 'missing' };
+      const path = pathOf(type, name);
+      const before = valueAt(load([], '').tree, path);
+      const tree = withoutNode(kept, path);
+      if (!isTree(before)) {
+        const holds = (next: Loaded): boolean => valueAt(next.tree, path) === undefined;
+        return { tree, holds, apply: () => this.removeNow(type, name) };
+      }
+      return {
+        tree: withNode(tree, [...path, 'enable'], flagNode(false)),
+        holds: (next) => same(valueAt(next.tree, path), { ...before, enable: false }),
+        apply: (next) => this.follow(type, name, next),
+        note: REMAINS,
+      };
+    });
+  }
+
+  private async removeNow(type: BridgeType, name: string): Promise<ChangeResult> {
+    const outcome = await this.supervisor.remove(type, name);
+    if (outcome === 'ok') this.blocks.delete(key(type, name));
     return result(outcome);
   }
 
-  async switch(ref: BridgeRef, on: boolean): Promise<ChangeResult> {
+  async switch(ref: BridgeRef, on: boolean, keep = false): Promise<ChangeResult> {
     const type = typeOf(ref);
     if (type === null) return { ok: false, why: 'missing' };
-    return result(await this.supervisor.enable(type, ref.name, on));
+    const { name } = ref;
+    const apply = async (): Promise<ChangeResult> => result(await this.supervisor.enable(type, name, on));
+    if (!keep) return apply();
+    return this.keeper.keep(`${type} ${name} ${on ? 'enabled' : 'disabled'}`, (kept, load) => {
+      const block = this.blocks.get(key(type, name));
+      if (block === undefined) return { ok: false, why: 'missing' };
+      const path = pathOf(type, name);
+      const wanted = { ...block.tree, enable: on };
+      const now = valueAt(load([]).tree, path);
+      const inFiles = isTree(now) && same({ ...now, enable: on }, wanted);
+      // A bridge that files do not know as it is now is kept as a whole.
+      if (!inFiles && block.node !== null) {
+        const node = withNode(block.node, ['enable'], flagNode(on));
+        return { ...planBlock(path, node, wanted, kept, load([], '').tree), apply };
+      }
+      const tree = withNode(kept, [...path, 'enable'], flagNode(on));
+      return { tree, holds: (next) => same(valueAt(next.tree, path), wanted), apply };
+    });
   }
 
   test(trial: Trial): TrialResult {
@@ -118,14 +176,40 @@ export class BridgesControl implements BridgeControl {
     ref: BridgeRef,
     document: JsonObject,
     current: Tree | null,
+    keep: boolean,
     apply: (options: BridgeOptions) => Promise<ChangeOutcome>,
   ): Promise<ChangeResult> {
     const type = typeOf(ref);
     if (type === null) return { ok: false, why: 'missing' };
-    const read = this.read(type, ref.name, document as Tree, current);
+    const { name } = ref;
+    const read = this.read(type, name, document as Tree, current);
     if (!read.ok) return { ok: false, why: 'invalid', problems: read.problems };
-    const outcome = await apply('protoVer' in read.value ? mqttBridgeOptions(read.value) : read.value);
-    if (outcome === 'ok') this.blocks.set(key(type, ref.name), { tree: read.tree, masked: read.masked });
+    const { tree, masked } = read;
+    const node = read.node.kind === 'block' ? read.node : blockNode(read.node.at);
+    const applyNow = async (): Promise<ChangeResult> => {
+      const outcome = await apply('protoVer' in read.value ? mqttBridgeOptions(read.value) : read.value);
+      if (outcome === 'ok') this.blocks.set(key(type, name), { tree, masked, node });
+      return result(outcome);
+    };
+    if (!keep) return applyNow();
+    const isNew = current === null;
+    return this.keeper.keep(`${type} ${name} ${isNew ? 'added' : 'changed'}`, (kept, load) => {
+      const isThere = this.supervisor.get(type, name) !== undefined;
+      if (isThere === isNew) return { ok: false, why: isNew ? 'exists' : 'missing' };
+      return { ...planBlock(pathOf(type, name), node, tree, kept, load([], '').tree), apply: applyNow };
+    });
+  }
+
+  /** Makes a bridge that runs what a configuration says. */
+  private async follow(type: BridgeType, name: string, next: Loaded): Promise<ChangeResult> {
+    const options = bridgeOptions(next.config).find((one) => one.type === type && one.name === name);
+    if (options === undefined) return { ok: false, why: 'missing' };
+    const outcome = await this.supervisor.change(options);
+    const path = pathOf(type, name);
+    const tree = valueAt(next.tree, path);
+    const masked = valueAt(next.masked, path);
+    if (outcome === 'ok' && isTree(tree) && isTree(masked))
+      this.blocks.set(key(type, name), { tree, masked, node: null });
     return result(outcome);
   }
 
@@ -153,6 +237,22 @@ export class BridgesControl implements BridgeControl {
       status: JSON.parse(JSON.stringify(rest)) as JsonObject,
     };
   }
+}
+
+/** @param base what files give without the one that is written */
+function planBlock(
+  path: readonly string[],
+  node: BlockNode,
+  wanted: Tree,
+  kept: BlockNode,
+  base: Tree,
+): Pick<Plan, 'tree' | 'holds'> {
+  const before = valueAt(base, path);
+  const block = isTree(before) ? difference(node, wanted, before) : node;
+  return {
+    tree: block.fields.size === 0 ? withoutNode(kept, path) : withNode(kept, path, block),
+    holds: (next) => same(valueAt(next.tree, path), wanted),
+  };
 }
 
 function result(outcome: ChangeOutcome): ChangeResult {

@@ -44,8 +44,8 @@ import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again, `set` on top. Throws like loadConfig. */
-  readonly load: (set?: readonly string[]) => Loaded;
+  /** Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig. */
+  readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
 }
@@ -82,7 +82,7 @@ export class Gateway implements Service {
     this.current = new RunningConfig(loaded, {
       log: this.log,
       metrics: this.metrics,
-      load: (set) => this.runnable(parts.load(set)),
+      load: (set, kept) => this.runnable(parts.load(set, kept)),
       relog: (settings) => {
         parts.relog(settings);
         if (this.tail !== null) this.tail.level = settings.level;
@@ -121,7 +121,7 @@ export class Gateway implements Service {
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
     const bridges = await this.startBridges(config, broker);
-    const control = new BridgesControl(bridges);
+    const control = new BridgesControl(bridges, this.current);
     control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, broker, bridges, control, listeners };

@@ -206,7 +206,7 @@ function settled(hold: Hold): Promise<void> {
 /** Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the configuration. */
 export function createGateway(source: GatewaySource, options: GatewayOptions = {}): EmbeddedGateway {
   const { env = {} } = options;
-  const load = (set: readonly string[] = []) => loadConfig({ ...sourceOf(source), set, env });
+  const load = (set: readonly string[] = [], kept?: string) => loadConfig({ ...sourceOf(source), set, env, kept });
   const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {} };
   return new EmbeddedGateway(new Gateway(load(), parts));
 }

@@ -8,10 +8,13 @@ import type { Cell, Metrics } from './base/metrics.ts';
 import type { Supervisor } from './bridge/supervisor.ts';
 import type { NativeBroker } from './broker/native.ts';
 import type { Config, Loaded, LogConfig } from './config/config.ts';
+import { same, withNode } from './config/keep.ts';
+import { type BlockNode, textNode } from './config/node.ts';
 import { ConfigError, formatProblem } from './config/problem.ts';
 import { type Change, diffConfig } from './config/reload.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from './console/console.ts';
 import type { BridgesControl } from './control.ts';
+import { KeptFile, type LoadKept, type Plan, type Planner } from './keptfile.ts';
 import type { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
 
@@ -27,8 +30,8 @@ export interface Running {
 export interface RunningConfigParts {
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Reads the configuration again, `set` on top. Throws like loadConfig, and for what cannot run here. */
-  readonly load: (set: readonly string[]) => Loaded;
+  /** Reads the configuration again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig, and for what cannot run here. */
+  readonly load: LoadKept;
   readonly relog: (log: LogConfig) => void;
   /** null while the gateway is not ready. */
   readonly running: () => Running | null;
@@ -36,6 +39,8 @@ export interface RunningConfigParts {
   readonly applyWebhook: (config: Config) => Promise<void>;
   readonly applyProxies: (config: Config) => Promise<void>;
 }
+
+type Values = ReadonlyMap<string, string | number | boolean>;
 
 const OK = {
   name: 'tidegate_config_ok',
@@ -59,11 +64,13 @@ export class RunningConfig {
   /** Keys set by REST, by name: on top of the file until the next start. */
   private set: ReadonlyMap<string, string> = new Map();
   private reloading: Promise<unknown> = Promise.resolve();
+  private readonly kept: KeptFile;
 
   constructor(loaded: Loaded, parts: RunningConfigParts) {
     this.loaded = loaded;
     this.started = loaded.config;
     this.parts = parts;
+    this.kept = new KeptFile(loaded.file === null ? null : (loaded.files[0] ?? null), parts.load, parts.log);
     this.ok = parts.metrics.cell(OK);
     this.ok.value = 1;
   }
@@ -77,13 +84,22 @@ export class RunningConfig {
     return this.inLine(() => this.reloadNow(this.set));
   }
 
+  /** Has a change written to tidegate.d and brought into force, in line with reloads. `what` is for the log. Never rejects. */
+  keep(what: string, planner: Planner): Promise<ChangeResult> {
+    return this.inLine(() => this.kept.change(what, planner));
+  }
+
   /** For REST and console. `keys` stays with the caller: the schema is loaded for it alone. */
   control(): Omit<ConfigControl, 'keys'> {
     return {
       current: () => this.loaded.config,
       view: () => this.loaded.masked as JsonObject,
       reload: () => this.reload(),
-      set: (values) => this.inLine(() => this.reloadNow(this.with(values))),
+      set: (values, keep = false) =>
+        keep
+          ? this.keep([...values.keys()].join(' '), (tree, load) => this.planKeys(values, tree, load))
+          : this.inLine(() => this.reloadNow(this.with(values))),
+      keptFile: () => this.kept.file,
       check: (values) => {
         const next = this.loadNext(this.with(values));
         return typeof next === 'string' ? invalid(next) : { ok: true };
@@ -93,10 +109,28 @@ export class RunningConfig {
 
   // ---- inside
 
-  private with(values: ReadonlyMap<string, string | number | boolean>): ReadonlyMap<string, string> {
+  private with(values: Values): ReadonlyMap<string, string> {
     const set = new Map(this.set);
     for (const [name, value] of values) set.set(name, String(value));
     return set;
+  }
+
+  /** Keys that are in the file need not be set any more. */
+  private planKeys(values: Values, kept: BlockNode, load: LoadKept): Plan {
+    let tree = kept;
+    const words: string[] = [];
+    const left = new Map(this.set);
+    for (const [name, value] of values) {
+      const text = String(value);
+      tree = withNode(tree, name.split('.'), textNode(text, kept.at));
+      words.push(`${name}=${text}`);
+      left.delete(name);
+    }
+    return {
+      tree,
+      holds: (next, text) => same(next.tree, load(words, text).tree),
+      apply: () => this.reloadNow(left),
+    };
   }
 
   private inLine<T>(work: () => Promise<T>): Promise<T> {

@@ -12,6 +12,7 @@ export const MESSAGES = {
   'GW-BUDGET': 'memory budget reached, publishers wait',
   'GW-INTERNAL': 'internal error',
   'CFG-WARNING': 'configuration warning',
+  'CFG-KEPT': 'a change was written to tidegate.d',
   'LSN-UP': 'listening',
   'LSN-FAILED': 'cannot listen',
   'LSN-ANONYMOUS': 'this listener lets anybody in and is reachable from other machines',

@@ -140,21 +140,40 @@ async function documentOf(file: string, io: Io): Promise<unknown> {
   }
 }
 
-interface BridgeOptions {
+interface KeepOptions {
+  readonly keep?: boolean;
+}
+
+interface BridgeOptions extends KeepOptions {
   readonly type?: string;
 }
 
-function nngPath(name: string, { type }: BridgeOptions, verb = ''): string {
-  return `/nng/bridges/${encodeURIComponent(name)}${verb}${query({ type })}`;
+/** `keep` of a query; undefined leaves it out. */
+function keepWord({ keep }: KeepOptions): string | undefined {
+  return keep === true ? 'true' : undefined;
+}
+
+function nngPath(name: string, options: BridgeOptions, verb = ''): string {
+  const asked = query({ type: options.type, keep: keepWord(options) });
+  return `/nng/bridges/${encodeURIComponent(name)}${verb}${asked}`;
+}
+
+/** "created", and where it is kept, if it is. */
+function outcome(word: string, data: unknown): string {
+  const { kept, note } = rowOf(data);
+  const where = kept === undefined ? '' : `, kept in ${String(kept)}`;
+  return `${word}${where}${note === undefined ? '' : `\n${String(note)}`}\n`;
 }
 
 /** Enables or disables an NNG bridge, or, where there is none of that name, one to a remote broker. */
 async function turn(work: Work, name: string, on: boolean, options: BridgeOptions): Promise<void> {
-  const reply = await work.client.ask('POST', nngPath(name, options, on ? '/enable' : '/disable'));
+  let reply = await work.client.ask('POST', nngPath(name, options, on ? '/enable' : '/disable'));
   if (reply.status === 404 && options.type === undefined) {
-    await work.client.call('POST', `/bridges/switch/${encodeURIComponent(name)}`, { data: { bridge_switch: on } });
+    const path = `/bridges/switch/${encodeURIComponent(name)}${query({ keep: keepWord(options) })}`;
+    reply = await work.client.call('POST', path, { data: { bridge_switch: on } });
   } else throwIfFailed(reply);
-  say(work, { name, enable: on }, on ? 'enabled\n' : 'disabled\n');
+  const text = outcome(on ? 'enabled' : 'disabled', reply.data);
+  say(work, { name, enable: on, ...rowOf(reply.data) }, text);
 }
 
 function throwIfFailed(reply: Reply): void {
@@ -289,32 +308,38 @@ function adder(ctl: Command, context: Context, env: Env): Adder {
   };
 }
 
+const KEEP_OPTION = ['--keep', 'write it to tidegate.d, so that it holds after a restart'] as const;
+
 function addBridgeCommands(ctl: Command, add: Adder): void {
   const bridge = ctl.command('bridge').description('change bridges at run time');
   const which = (command: Command): Command => command.option('--type <type>', 'pub or sub, where both have the name');
-  add(
+  const change = (command: Command): Command => which(command).option(...KEEP_OPTION);
+  add<KeepOptions>(
     bridge,
     'add <file>',
     'create an NNG bridge from a JSON document; - reads standard input',
-    async (work, _o, [file]) => {
-      const { data } = await work.client.call('POST', '/nng/bridges', await documentOf(file, work.io));
-      say(work, data, 'created\n');
+    async (work, options, [file]) => {
+      const path = `/nng/bridges${query({ keep: keepWord(options) })}`;
+      const { data } = await work.client.call('POST', path, await documentOf(file, work.io));
+      say(work, data, outcome('created', data));
     },
-  );
+  ).option(...KEEP_OPTION);
   which(
     add<BridgeOptions>(bridge, 'show <name>', 'one NNG bridge in full, as JSON', async (work, options, [name]) => {
       const { data } = await work.client.call('GET', nngPath(name, options));
       say(work, data, `${JSON.stringify(data, null, 2)}\n`);
     }),
   );
-  which(
+  change(
     add<BridgeOptions>(bridge, 'remove <name>', 'stop and remove an NNG bridge', async (work, options, [name]) => {
-      await work.client.call('DELETE', nngPath(name, options));
-      say(work, { name, removed: true }, 'removed\n');
+      const { data } = await work.client.call('DELETE', nngPath(name, options));
+      say(work, { name, removed: true, ...rowOf(data) }, outcome('removed', data));
     }),
   );
-  which(add<BridgeOptions>(bridge, 'enable <name>', 'start a bridge', (work, o, [name]) => turn(work, name, true, o)));
-  which(add<BridgeOptions>(bridge, 'disable <name>', 'stop a bridge', (work, o, [name]) => turn(work, name, false, o)));
+  change(add<BridgeOptions>(bridge, 'enable <name>', 'start a bridge', (work, o, [name]) => turn(work, name, true, o)));
+  change(
+    add<BridgeOptions>(bridge, 'disable <name>', 'stop a bridge', (work, o, [name]) => turn(work, name, false, o)),
+  );
 }
 
 function addLists(ctl: Command, add: Adder): void {

@@ -109,7 +109,7 @@ function wholeTree(
   const root = isToml ? rawOf(parseToml(text, file)) : parseHocon(text, path, reader, warnings);
   for (const name of names) {
     const dropIn = join(folder, name);
-    const written = name === KEPT_NAME && kept !== undefined ? kept : reader.dropIn(dropIn);
+    const written = name === KEPT_NAME && kept !== undefined ? reader.given(dropIn, kept) : reader.dropIn(dropIn);
     layOver(root, parseHocon(written, dropIn, reader, warnings));
   }
   return resolveTree(root, env);
@@ -214,6 +214,13 @@ class Reader implements Source {
     return text;
   }
 
+  /** A text in the place of a file: it counts as if it had been read. */
+  given(path: string, text: string): string {
+    this.bytesLeft -= Buffer.byteLength(text);
+    if (this.bytesLeft < 0) throw tooLarge(path);
+    return text;
+  }
+
   show(path: string): string {
     return path === this.path ? this.name : path;
   }
@@ -229,19 +236,21 @@ class Reader implements Source {
 
   private read(path: string): string {
     const bytes = readBounded(path, this.bytesLeft);
-    const at = { file: this.show(path), line: 1, column: 1 };
-    if (bytes === null) {
-      const message = `larger than ${MAX_FILE_BYTES / 1024 / 1024} MB, with what it includes`;
-      throw new ConfigError([{ at, key: 'syntax', message }]);
-    }
+    const file = this.show(path);
+    if (bytes === null) throw tooLarge(file);
     this.bytesLeft -= bytes.length;
     this.files.push(path);
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     } catch {
-      throw new ConfigError([{ at: firstBadByte(bytes, at.file), key: 'syntax', message: 'this is not UTF-8' }]);
+      throw new ConfigError([{ at: firstBadByte(bytes, file), key: 'syntax', message: 'this is not UTF-8' }]);
     }
   }
+}
+
+function tooLarge(file: string): ConfigError {
+  const message = `larger than ${MAX_FILE_BYTES / 1024 / 1024} MB, with what it includes`;
+  return new ConfigError([{ at: { file, line: 1, column: 1 }, key: 'syntax', message }]);
 }
 
 /** The file, or null when it is longer than `limit`; never more than that is read. */

@@ -97,6 +97,7 @@ export function changed(result: ChangeResult, missing: CodeName, status = 200): 
   if (result.ok) return result.report === undefined ? done(status) : json({ code: 0, data: result.report }, status);
   if (result.why === 'missing') return fail(missing);
   if (result.why === 'exists') return fail('exists');
+  if (result.why === 'unavailable') return fail('unavailable', result.message);
   return refuse(result.problems);
 }
 

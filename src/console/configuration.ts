@@ -3,6 +3,7 @@
 import type { TlsServerConfig } from '../config/config.ts';
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import type { BridgeView, ConsoleOptions, Json, JsonObject, ShownConfig } from './console.ts';
+import { KEEP, keepOf } from './keeping.ts';
 import { bridgeNode } from './mqttbridge.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
 
@@ -190,8 +191,10 @@ const SETTINGS: ReadonlyMap<string, { readonly key: string; readonly read: Setti
   ['property_size', { key: '', read: whole }],
 ]);
 
-/** NanoMQ's form {"data":{...}} sets limits in memory; an empty body reads the file again. */
+/** NanoMQ's form {"data":{...}} sets limits in memory or keeps them; an empty body reads the file again. */
 async function reload({ config }: ConsoleOptions, call: Call): Promise<Answer> {
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
   if (call.body === null) return changed(await config.reload(), 'unavailable');
   const document = isObject(call.body) ? call.body.data : undefined;
   if (!isObject(document)) return fail('value', 'data has to be an object', '/data');
@@ -209,7 +212,7 @@ async function reload({ config }: ConsoleOptions, call: Call): Promise<Answer> {
       return fail('value', 'there is one limit for both directions', pointer);
     values.set(setting.key, read);
   }
-  return changed(await config.set(values), 'unavailable');
+  return changed(await config.set(values, keep), 'unavailable');
 }
 
 export function configurationRoutes(options: ConsoleOptions): Route[] {
@@ -225,10 +228,11 @@ export function configurationRoutes(options: ConsoleOptions): Route[] {
     write(
       'POST',
       '/api/v4/reload',
-      'sets limits until the next restart; with an empty body: reads the configuration file again',
+      'sets limits until the next restart, or keeps them; with an empty body: reads the configuration file again',
       'optional',
       'admin',
       (call) => reload(options, call),
+      [KEEP],
     ),
   ];
 }

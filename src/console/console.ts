@@ -66,6 +66,8 @@ export type ChangeResult =
   | { readonly ok: true; readonly report?: JsonObject }
   | { readonly ok: false; readonly why: 'missing' }
   | { readonly ok: false; readonly why: 'exists' }
+  /** Nothing is wrong with what was asked for: a disk, for one, did not take it. */
+  | { readonly ok: false; readonly why: 'unavailable'; readonly message: string }
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
 export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
@@ -115,16 +117,18 @@ export type TrialResult =
 /**
  * Bridges at run time. Documents are read like the block in a file (a bare number has the key's unit) and checked by the same schema; a
  * secret that reads "***" keeps its present value. Pointers of problems are relative to the document. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
+ * `keep`: the change is written to tidegate.d too, or refused if that is not possible; without it, it holds until the next start or reload.
  */
 export interface BridgeControl {
   list(): Iterable<BridgeView>;
   get(ref: BridgeRef): BridgeView | undefined;
-  add(ref: BridgeRef, document: JsonObject): Promise<ChangeResult>;
+  add(ref: BridgeRef, document: JsonObject, keep?: boolean): Promise<ChangeResult>;
   /** Replaces its configuration: the bridge restarts with it. */
-  change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult>;
-  remove(ref: BridgeRef): Promise<ChangeResult>;
+  change(ref: BridgeRef, document: JsonObject, keep?: boolean): Promise<ChangeResult>;
+  /** Kept, a bridge that other files define is disabled: a file can take nothing away. The report's `note` says so. */
+  remove(ref: BridgeRef, keep?: boolean): Promise<ChangeResult>;
   /** Enables or disables. */
-  switch(ref: BridgeRef, on: boolean): Promise<ChangeResult>;
+  switch(ref: BridgeRef, on: boolean, keep?: boolean): Promise<ChangeResult>;
   test(trial: Trial): TrialResult;
 }
 
@@ -144,8 +148,10 @@ export interface ConfigControl {
   view(): JsonObject;
   /** Reads the file again and applies it; nothing changes when it is wrong. */
   reload(): Promise<ChangeResult>;
-  /** Sets single keys ("mqtt.max_packet_size") until the next restart; all or nothing. */
-  set(values: ReadonlyMap<string, string | number | boolean>): Promise<ChangeResult>;
+  /** Sets single keys ("mqtt.max_packet_size") until the next restart, or with `keep` in tidegate.d too; all or nothing. */
+  set(values: ReadonlyMap<string, string | number | boolean>, keep?: boolean): Promise<ChangeResult>;
+  /** The file that kept changes are written to; null or absent where nothing can be kept. */
+  keptFile?(): string | null;
   /** What set() would say to these values, without setting them; absent where it cannot be told. */
   check?(values: ReadonlyMap<string, string | number | boolean>): ChangeResult;
   /** Every key there is; absent where the schema is not at hand. */

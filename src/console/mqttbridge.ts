@@ -3,6 +3,7 @@
 import { type Answer, changed, data, fail, isObject, refuse } from './answer.ts';
 import { shownBlock, wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject } from './console.ts';
+import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
 
 function reference(name: string): BridgeRef {
@@ -68,7 +69,9 @@ async function replace({ bridges }: ConsoleOptions, call: Call): Promise<Answer>
   if (!isObject(document)) return fail('value', `${name} has to be an object`, pointer);
   const view = bridges.get(reference(name));
   if (view === undefined) return fail('bridge');
-  const result = await bridges.change(view, wantedBlock(document, view.enabled, view));
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  const result = await bridges.change(view, wantedBlock(document, view.enabled, view), keep);
   if (result.ok || result.why !== 'invalid') return changed(result, 'bridge');
   return refuse(result.problems.map((p) => ({ pointer: pointer + p.pointer, message: p.message })));
 }
@@ -77,7 +80,9 @@ async function switchBridge({ bridges }: ConsoleOptions, call: Call): Promise<An
   const document = isObject(call.body) ? call.body.data : undefined;
   const on = isObject(document) ? document.bridge_switch : undefined;
   if (typeof on !== 'boolean') return fail('missing', 'data.bridge_switch, true or false', '/data/bridge_switch');
-  return changed(await bridges.switch(reference(param(call, 'name')), on), 'bridge');
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  return changed(await bridges.switch(reference(param(call, 'name')), on, keep), 'bridge');
 }
 
 function listOf(value: Json | undefined): readonly Json[] {
@@ -98,28 +103,54 @@ async function resubscribe(
   if (!Array.isArray(entries) || !entries.every(isObject))
     return fail('missing', `data.${key}, a list`, `/data/${key}`);
   const named = (rule: Json): Json => (isObject(rule) ? (rule.remote_topic ?? rule.topic ?? null) : null);
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
   const topics = new Set(entries.map(named));
-  const kept = listOf(view.config.subscription).filter((rule) => !topics.has(named(rule)));
-  const subscription = key === 'subscription' ? [...kept, ...entries] : kept;
+  const others = listOf(view.config.subscription).filter((rule) => !topics.has(named(rule)));
+  const subscription = key === 'subscription' ? [...others, ...entries] : others;
   const block = wantedBlock({ ...shownBlock(view.config), subscription }, view.enabled, view);
-  return changed(await bridges.change(ref, block), 'bridge');
+  return changed(await bridges.change(ref, block, keep), 'bridge');
 }
 
 export function mqttBridgeRoutes(options: ConsoleOptions): Route[] {
   return [
     get('/api/v4/bridges', 'bridges to remote brokers', () => list(options)),
     get('/api/v4/bridges/{name}', 'one of them, or none', (call) => one(options, call)),
-    write('PUT', '/api/v4/bridges/{name}', 'replaces its configuration', 'json', 'admin', (call) =>
-      replace(options, call),
+    write(
+      'PUT',
+      '/api/v4/bridges/{name}',
+      'replaces its configuration',
+      'json',
+      'admin',
+      (call) => replace(options, call),
+      [KEEP],
     ),
-    write('POST', '/api/v4/bridges/switch/{name}', 'enables or disables it', 'json', 'operator', (call) =>
-      switchBridge(options, call),
+    write(
+      'POST',
+      '/api/v4/bridges/switch/{name}',
+      'enables or disables it',
+      'json',
+      'operator',
+      (call) => switchBridge(options, call),
+      [KEEP],
     ),
-    write('POST', '/api/v4/bridges/sub/{name}', 'adds subscriptions at the remote broker', 'json', 'admin', (call) =>
-      resubscribe(options, call, 'subscription'),
+    write(
+      'POST',
+      '/api/v4/bridges/sub/{name}',
+      'adds subscriptions at the remote broker',
+      'json',
+      'admin',
+      (call) => resubscribe(options, call, 'subscription'),
+      [KEEP],
     ),
-    write('POST', '/api/v4/bridges/unsub/{name}', 'ends subscriptions at the remote broker', 'json', 'admin', (call) =>
-      resubscribe(options, call, 'unsubscription'),
+    write(
+      'POST',
+      '/api/v4/bridges/unsub/{name}',
+      'ends subscriptions at the remote broker',
+      'json',
+      'admin',
+      (call) => resubscribe(options, call, 'unsubscription'),
+      [KEEP],
     ),
   ];
 }

@@ -3,6 +3,7 @@
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import { shownBlock, wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, NngDirection, Trial } from './console.ts';
+import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, param, type QueryParameter, type Route, write } from './route.ts';
 import { fromBase64, payloadFields } from './text.ts';
 
@@ -12,6 +13,7 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 const TYPE_QUERY: readonly QueryParameter[] = [
   { name: 'type', text: 'pub, sub, push, pull or pair, where several have a bridge of this name', type: 'string' },
 ];
+const CHANGE_QUERY: readonly QueryParameter[] = [...TYPE_QUERY, KEEP];
 
 const DIRECTIONS: readonly NngDirection[] = ['pub', 'sub', 'push', 'pull', 'pair'];
 const TYPES = 'type has to be pub, sub, push, pull or pair';
@@ -65,8 +67,10 @@ async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> 
   if (typeof name !== 'string' || !NAME.test(name)) {
     return fail('value', 'name has to be letters, digits, _ . or -, at most 64', '/name');
   }
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
   // A block in a file is off without `enable`; who creates one now wants it to run.
-  return changed(await bridges.add(reference(type, name), wantedBlock(document, true, null)), 'bridge', 201);
+  return changed(await bridges.add(reference(type, name), wantedBlock(document, true, null), keep), 'bridge', 201);
 }
 
 async function replace(options: ConsoleOptions, call: Call): Promise<Answer> {
@@ -78,17 +82,23 @@ async function replace(options: ConsoleOptions, call: Call): Promise<Answer> {
   if (document.type !== undefined && document.type !== view.direction) {
     return fail('value', 'type cannot change', '/type');
   }
-  return changed(await options.bridges.change(view, wantedBlock(document, view.enabled, view)), 'bridge');
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  return changed(await options.bridges.change(view, wantedBlock(document, view.enabled, view), keep), 'bridge');
 }
 
 async function remove(options: ConsoleOptions, call: Call): Promise<Answer> {
   const view = find(options, call);
-  return 'direction' in view ? changed(await options.bridges.remove(view), 'bridge') : view;
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  return 'direction' in view ? changed(await options.bridges.remove(view, keep), 'bridge') : view;
 }
 
 async function turn(options: ConsoleOptions, call: Call, on: boolean): Promise<Answer> {
   const view = find(options, call);
-  return 'direction' in view ? changed(await options.bridges.switch(view, on), 'bridge') : view;
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  return 'direction' in view ? changed(await options.bridges.switch(view, on, keep), 'bridge') : view;
 }
 
 /** Bytes of a test's input: as text under `name`, or in base64 under `<name>_base64`. */
@@ -147,7 +157,9 @@ export function nngRoutes(options: ConsoleOptions): Route[] {
   );
   return [
     get('/api/v4/nng/bridges', 'NNG bridges: configuration, state, peers, counters', () => list(options)),
-    write('POST', '/api/v4/nng/bridges', 'creates one and starts it', 'json', 'admin', (c) => create(options, c)),
+    write('POST', '/api/v4/nng/bridges', 'creates one and starts it', 'json', 'admin', (c) => create(options, c), [
+      KEEP,
+    ]),
     get(
       ONE,
       'one NNG bridge',
@@ -158,9 +170,9 @@ export function nngRoutes(options: ConsoleOptions): Route[] {
       'viewer',
       TYPE_QUERY,
     ),
-    write('PUT', ONE, 'replaces its configuration', 'json', 'admin', (c) => replace(options, c), TYPE_QUERY),
-    write('DELETE', ONE, 'stops and removes it', 'none', 'admin', (c) => remove(options, c), TYPE_QUERY),
-    write('POST', `${ONE}/enable`, 'starts it', 'none', 'operator', (c) => turn(options, c, true), TYPE_QUERY),
+    write('PUT', ONE, 'replaces its configuration', 'json', 'admin', (c) => replace(options, c), CHANGE_QUERY),
+    write('DELETE', ONE, 'stops and removes it', 'none', 'admin', (c) => remove(options, c), CHANGE_QUERY),
+    write('POST', `${ONE}/enable`, 'starts it', 'none', 'operator', (c) => turn(options, c, true), CHANGE_QUERY),
     write(
       'POST',
       `${ONE}/disable`,
@@ -168,7 +180,7 @@ export function nngRoutes(options: ConsoleOptions): Route[] {
       'none',
       'operator',
       (c) => turn(options, c, false),
-      TYPE_QUERY,
+      CHANGE_QUERY,
     ),
     { ...tryRule, quiet: true },
   ];

@@ -1,7 +1,8 @@
 // REST: every key of the configuration with its text and default; checking and setting single keys. Called by routes.ts.
-// What is set holds until the next start; the schema decides, all or nothing. Secrets can be set here, and are never shown.
+// What is set holds until the next start unless it is kept; the schema decides, all or nothing. Secrets can be set here, and are never shown.
 import { type Answer, changed, data, done, fail, isObject } from './answer.ts';
 import type { ConsoleOptions, Json, JsonObject } from './console.ts';
+import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, type Route, write } from './route.ts';
 
 /** Keys of one call, and bytes of one of their values. */
@@ -37,7 +38,9 @@ async function set({ config }: ConsoleOptions, call: Call): Promise<Answer> {
   if (typeof check !== 'boolean') return fail('value', 'check has to be true or false', '/check');
   const values = readValues(call.body);
   if ('status' in values) return values;
-  if (!check) return changed(await config.set(values), 'unavailable');
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  if (!check) return changed(await config.set(values, keep), 'unavailable');
   return config.check === undefined ? done() : changed(config.check(values), 'unavailable');
 }
 
@@ -45,8 +48,17 @@ export function settingRoutes(options: ConsoleOptions): Route[] {
   const keys = (): Json => (options.config.keys?.() ?? []).map((key): Json => ({ ...key }));
   return [
     get('/api/v4/config/keys', 'every key of the configuration: type, text, default', () => data(keys())),
-    write('POST', '/api/v4/config', 'sets keys until the next restart, or only checks them', 'json', 'admin', (call) =>
-      set(options, call),
+    get('/api/v4/config/kept', 'the file that kept changes are written to, null where nothing can be kept', () =>
+      data({ file: options.config.keptFile?.() ?? null }),
+    ),
+    write(
+      'POST',
+      '/api/v4/config',
+      'sets keys until the next restart or keeps them, or only checks them',
+      'json',
+      'admin',
+      (call) => set(options, call),
+      [KEEP],
     ),
   ];
 }

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { config, folder, load, problems } from '../harness/configfiles.ts';
+import { config, folder, load } from '../harness/configfiles.ts';
 import { caught } from '../harness/thrown.ts';
 
 const LIMIT = 'mqtt.max_mqueue_len';

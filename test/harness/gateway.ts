@@ -26,8 +26,8 @@ export async function testGateway(conf = QUIET): Promise<TestGateway> {
   const file = path.join(folder, 'test.conf');
   writeFileSync(file, conf);
   const messages: TestGateway['messages'] = [];
-  const load = (set?: readonly string[]): ReturnType<typeof loadConfig> =>
-    loadConfig({ file, set, env: {}, cwd: folder });
+  const load = (set?: readonly string[], kept?: string): ReturnType<typeof loadConfig> =>
+    loadConfig({ file, set, env: {}, cwd: folder, kept });
   const gateway = createGateway(load(), {
     log: (level, id, fields) => messages.push({ level, id, fields }),
     clock: systemClock,
