@@ -329,7 +329,7 @@ describe('two gateways', () => {
     await bridgeState(here, 'b', 'connected');
     const unreachable = 'bridges.mqtt.b { server = "mqtt-tcp://127.0.0.1:1", clientid = b }\n';
     writeFileSync(join(here.folder, 'test.conf'), QUIET + bridge('a', 'a/#') + unreachable);
-    expect(await here.gateway.reload()).toEqual({ ok: true });
+    expect(await here.gateway.reload()).toMatchObject({ ok: true, report: { changed: ['bridges.mqtt.b'] } });
     await bridgeState(here, 'b', 'retrying');
     const a = here.gateway.bridges.get('mqtt', 'a');
     expect([a?.state, a?.remote?.connects]).toEqual(['connected', 1]);
