@@ -161,7 +161,8 @@ export class Registry {
       if (will !== null)
         this.restoreWill(session, will.message, will.dueAt <= 0 ? now - will.dueAt : will.dueAt, expiresAt);
       if (expiresAt <= now) this.end(session, 'expired');
-      else this.schedule(session, expiresAt);
+      else if (stored.expiresAt === 0) this.schedule(session, expiresAt);
+      else this.arm(session, expiresAt);
     }
   }
 
@@ -200,6 +201,10 @@ export class Registry {
 
   private schedule(session: Session, expiresAt: number): void {
     if (session.outbox.durable) this.tell(session, expiresAt);
+    this.arm(session, expiresAt);
+  }
+
+  private arm(session: Session, expiresAt: number): void {
     if (expiresAt === Number.POSITIVE_INFINITY) return;
     session.expiryTimer?.cancel();
     session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.now()), () =>
