@@ -18,6 +18,9 @@ function memoryBudget(configured: number): number {
   return Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(totalmem() / 4)));
 }
 
+/** Publishers are slowed down at one memory budget; at so many of them, which only sessions that are away can reach, queues count as full. */
+const FULL_BUDGETS = 1.5;
+
 export function sessionLimits(config: Config): SessionLimits {
   const { mqtt } = config;
   return {
@@ -42,6 +45,7 @@ export function sessionLimits(config: Config): SessionLimits {
       inflight: mqtt.maxInflightWindow,
       queueLength: mqtt.maxMqueueLen,
       queueBytes: mqtt.maxMqueueBytes,
+      totalBytes: FULL_BUDGETS * memoryBudget(mqtt.memoryBudget),
       queueQos0: mqtt.queueQos0,
       writeBuffer: mqtt.maxClientWriteBuffer,
       topicAliases: mqtt.maxTopicAlias,

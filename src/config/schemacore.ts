@@ -73,7 +73,7 @@ export const MQTT = block(
     memory_budget: size({
       default: '0B',
       check: (value) => (value === 0 || value >= 1024 * 1024 ? null : 'at least 1MB is needed'),
-      text: 'Bytes that wait for all clients together, queued and unsent; above it publishers are read more slowly. 0 = a quarter of the memory of the machine, at least 64MB and at most 1GB.',
+      text: 'Bytes that wait for all clients together, queued and unsent; above it publishers are read more slowly, and at one and a half times as much queues take no more. 0 = a quarter of the memory of the machine, at least 64MB and at most 1GB.',
     }),
     sys_interval: duration({
       default: '10s',

@@ -90,6 +90,8 @@ export interface OutboxLimits {
   /** Messages that wait (max_mqueue_len) and their bytes (max_mqueue_bytes). */
   readonly queueLength: number;
   readonly queueBytes: number;
+  /** Bytes of all sessions together past which no queue takes more; absent = no bound. */
+  readonly totalBytes?: number;
   /** Whether QoS 0 waits for an offline session (queue_qos0). */
   readonly queueQos0: boolean;
   /** Unsent bytes of a slow reader (max_client_write_buffer). */

@@ -290,7 +290,9 @@ export class Outbox implements SessionOutbox {
 
   /** Whether the queue takes one more; counts the drop when not. */
   private fits(publication: Publication): boolean {
-    if (this.queue.fits(this.limits, publication.payloadEnd - publication.payloadStart)) return true;
+    const { limits } = this;
+    const bytes = publication.payloadEnd - publication.payloadStart;
+    if (this.queue.fits(limits, bytes) && !this.tally.crowded(limits.totalBytes ?? 0)) return true;
     this.tally.full();
     return false;
   }

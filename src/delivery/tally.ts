@@ -65,6 +65,11 @@ export class Tally {
     this.stats.refusedStore++;
   }
 
+  /** Whether all sessions together hold so many bytes; 0 = no bound. */
+  crowded(totalBytes: number): boolean {
+    return totalBytes > 0 && this.stats.queuedBytes >= totalBytes;
+  }
+
   /** A message of `bytes` waits or is in flight (1), or is not any more (-1). */
   hold(bytes: number, sign: 1 | -1): void {
     this.stats.queuedBytes += sign * bytes;

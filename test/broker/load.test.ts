@@ -238,6 +238,25 @@ describe('memory', () => {
     expect(room.broker.client('keeper')?.queued).toBeGreaterThan(slowed);
   });
 
+  it('of all queues together ends at its bound, however many sessions are away; what is not taken is counted', async () => {
+    const room = await begin({ limits: { outbox: { queueLength: 0, totalBytes: 1 << 20 } } });
+    for (let n = 0; n < 20; n++) {
+      const keeper = await room.client(`keeper${n}`, KEEP);
+      await keeper.subscribe('t', 1);
+      await keeper.drop();
+    }
+    const publisher = await room.client('p');
+    for (let n = 0; n < 200; n++) await publisher.published('t', 'x'.repeat(1000), 1);
+    const queued = room.metric('queued_messages');
+    expect(room.metric('queued_bytes')).toBeLessThan((1 << 20) + 2000);
+    expect(queued).toBeGreaterThan(500);
+    expect(room.metric('publish_dropped_total', { reason: 'queue_full' })).toBe(20 * 200 - queued);
+    const back = await room.client('keeper0', KEEP);
+    expect((await back.messages()).length).toBeGreaterThan(20);
+    await publisher.published('t', 'x', 1);
+    expect((await back.messages()).at(-1)?.payload).toBe('x');
+  });
+
   it('an abundance of routes keeps every one of them right [B128]', async () => {
     const room = await begin();
     const c = await room.client('c');
