@@ -208,7 +208,6 @@ export function referenceMarkdown(foreign: Fields): string {
     '# Configuration reference',
     'Made from the schema by `make docs`. HOCON (`.conf`, `.hocon`, `.json`) and TOML (`.toml`) give the same tree. Sizes: `512B 16KB 8MB 1GB`, counted by 1024. Durations: `500ms 5s 10m 1h 2d`; a bare number is in seconds unless the table says ms. 0 means no limit wherever a limit is meant.',
     'Later values win: defaults, file, `tidegate.d/*.conf` beside the file, environment (`TIDEGATE__section__key=value`, or `TIDEGATE__section__key_FILE=path` to read it from a file), `--set section.key=value`. Values of the environment and of `--set` are literal.',
-    '',
     'Files of the folder `tidegate.d` beside the configuration file are read after it, in the order of their names, as if it included them at its end: names that end in `.conf` and do not begin with a dot, HOCON, at most 100. Together with the main file and what it includes they have 16 MB. A folder or file that cannot be read is an error. Changes that are [kept](rest-api.md#keeping-changes) are in `tidegate.d/50-console.conf`: files of higher names win over it.',
   ];
   for (const [name, key] of Object.entries(SECTIONS)) {

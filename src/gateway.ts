@@ -324,6 +324,8 @@ export class Gateway implements Service {
     const { log, metrics } = this;
     const { clock } = this.parts;
     const { ProcessMetrics } = await import('./console/process.ts');
+    const { latencyHistogram } = await import('./console/latency.ts');
+    this.turn.measure(clock, latencyHistogram(metrics));
     const processMetrics = new ProcessMetrics(metrics, clock);
     await processMetrics.start();
     this.started.push({ name: 'process metrics', stop: () => processMetrics.stop() });

@@ -1,6 +1,12 @@
 // One write per peer per turn: what was appended to output buffers while one chunk was read leaves together at its end.
 // Called by whoever reads a chunk (enter/leave) and by every output buffer (touch). Outside a turn a flush is scheduled.
 
+import type { Clock } from './clock.ts';
+import type { Histogram } from './metrics.ts';
+
+/** One turn in so many is measured, so that asking for the time costs nothing that counts. */
+const MEASURED = 64;
+
 export interface Flushable {
   /** Set while the object waits in a turn's list; only Turn changes it. */
   dirty: boolean;
@@ -12,19 +18,31 @@ export class Turn {
   private depth = 0;
   private scheduled = false;
   private flushing = false;
+  private measured: { readonly clock: Clock; readonly seconds: Histogram } | null = null;
+  /** Turns until one is measured. */
+  private untilMeasured = MEASURED;
+  /** When the measured turn began, -1 for others. */
+  private beganMs = -1;
   private readonly later = (): void => {
     this.scheduled = false;
     if (this.depth === 0) this.flush();
   };
 
+  /** From now on every 64th turn is measured, from the outermost enter() to the end of its flush. */
+  measure(clock: Clock, seconds: Histogram): void {
+    this.measured = { clock, seconds };
+  }
+
   /** Begins a turn; every enter() has its leave(). */
   enter(): void {
-    this.depth++;
+    if (this.depth++ === 0 && --this.untilMeasured === 0) this.begin();
   }
 
   /** Ends it: the outermost leave() flushes all that was touched. */
   leave(): void {
-    if (--this.depth === 0 && !this.flushing) this.flush();
+    if (--this.depth !== 0 || this.flushing) return;
+    this.flush();
+    if (this.beganMs >= 0) this.end();
   }
 
   /** Has `f` flushed at the end of this turn. */
@@ -36,6 +54,17 @@ export class Turn {
       this.scheduled = true;
       setImmediate(this.later);
     }
+  }
+
+  private begin(): void {
+    this.untilMeasured = MEASURED;
+    // Turns within a flush are part of the one that flushes.
+    if (this.measured !== null && !this.flushing) this.beganMs = this.measured.clock.mono();
+  }
+
+  private end(): void {
+    if (this.measured !== null) this.measured.seconds.observe((this.measured.clock.mono() - this.beganMs) / 1000);
+    this.beganMs = -1;
   }
 
   private flush(): void {

@@ -41,6 +41,7 @@ function screen(address: string, before: Sample | null, now: Sample): string {
     ['dropped', each('dropped')],
     ['processor', `${(numberOf(now, 'cpu') * 100).toFixed(1)} %`],
     ['memory', sizeText(numberOf(now, 'memory'))],
+    ['latency p99', `${(numberOf(now, 'latency_p99') * 1000).toFixed(2)} ms`],
     ['event loop p99', `${(numberOf(now, 'lag_p99') * 1000).toFixed(1)} ms`],
   ]);
 }

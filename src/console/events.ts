@@ -8,6 +8,7 @@ import type { Cell } from '../base/metrics.ts';
 import type { BrokerEvent, ClientView } from '../broker/broker.ts';
 import { type Answer, fail } from './answer.ts';
 import type { ConsoleOptions, JsonObject } from './console.ts';
+import { Latency } from './latency.ts';
 import { total } from './metrics.ts';
 import { type ProcessMetrics, residentBytes } from './process.ts';
 import { type Call, get, type Route } from './route.ts';
@@ -83,6 +84,7 @@ function eventFields(event: BrokerEvent): JsonObject {
 export class EventFeed {
   private readonly options: ConsoleOptions;
   private readonly process: ProcessMetrics;
+  private readonly latency: Latency;
   private readonly readers = new Set<Reader>();
   private readonly past: Past[] = [];
   private readonly endings: (() => void)[] = [];
@@ -97,6 +99,7 @@ export class EventFeed {
     this.options = options;
     this.process = process;
     const { metrics, clock, log } = options;
+    this.latency = new Latency(metrics, clock);
     this.slowLog = limitLog(log, () => clock.mono(), 10_000);
     this.dropped = metrics.cell({
       name: 'tidegate_http_event_readers_dropped_total',
@@ -263,6 +266,8 @@ export class EventFeed {
       cpu: this.process.cpuPercent() / 100,
       lag_p50: this.process.lagSeconds(50),
       lag_p99: this.process.lagSeconds(99),
+      latency_p50: this.latency.seconds(50),
+      latency_p99: this.latency.seconds(99),
       store: this.options.store?.() ?? null,
     };
   }

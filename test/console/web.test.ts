@@ -56,7 +56,7 @@ describe('figures', () => {
   test('durations name the two largest units', () => {
     expect([0, 0.4, 250, 1000, 61_000, 3_600_000, 90_061_000].map(duration)).toEqual([
       '0 ms',
-      '0.4 ms',
+      '400 µs',
       '250 ms',
       '1s',
       '1m 1s',

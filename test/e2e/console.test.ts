@@ -1,5 +1,7 @@
 // The web console in a real browser, before a real gateway: logging in, every page, bridges, clients, messages, look and access.
 // Pictures of what was seen are in the folder that harness/browser.ts names.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import mqtt, { type MqttClient } from 'mqtt';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -170,6 +172,8 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await picture(page, 'bridge-form');
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Bridge probe added.').waitFor();
+    const kept = (): string => readFileSync(path.join(gateway.folder, 'tidegate.d/50-console.conf'), 'utf8');
+    expect(kept()).toContain('probe {');
     const end = await page
       .getByText(/^tcp:\/\/127\.0\.0\.1:[1-9]\d*$/)
       .last()
@@ -196,6 +200,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await page.getByRole('button', { name: 'Remove bridge probe' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('button', { name: 'Remove bridge probe' }).waitFor({ state: 'detached' });
+    expect(kept()).not.toContain('probe');
     expect(opened?.complaints).toEqual([]);
   }, 60_000);
 
@@ -219,11 +224,13 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     const page = await console();
     await show(page, 'Bridges');
     const state = (): string | undefined => gateway.gateway.bridges.get('pub', 'out')?.state;
+    await page.getByRole('checkbox', { name: 'Keep changes after a restart' }).uncheck();
     await page.getByRole('switch', { name: 'Bridge out on' }).click();
     await page.getByText('Bridge out is off.').waitFor();
     expect(state()).toBe('disabled');
     await page.getByRole('switch', { name: 'Bridge out on' }).click();
     await page.getByText('Bridge out is on.').waitFor();
+    expect(readFileSync(path.join(gateway.folder, 'tidegate.d/50-console.conf'), 'utf8')).not.toContain('out');
     expect(state()).not.toBe('disabled');
   });
 
@@ -284,7 +291,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await page.getByRole('button', { name: 'Check' }).click();
     await page.getByText('These values are valid.').waitFor();
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Applied until the next start.').waitFor();
+    await page.getByText('Applied and kept.').waitFor();
     await page.locator('.setting-value', { hasText: '77' }).waitFor();
   });
 

@@ -39,6 +39,7 @@ export function bytes(value: number): string {
 /** Milliseconds as "1d 2h", "3m 4s", "250 ms": the two largest units. */
 export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return '-';
+  if (ms > 0 && ms < 0.95) return `${Math.max(1, Math.round(ms * 1000))} µs`;
   if (Math.abs(ms) < 1000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
   const parts: string[] = [];
   let seconds = Math.floor(ms / 1000);

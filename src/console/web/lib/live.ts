@@ -87,6 +87,8 @@ export interface Stats {
   readonly cpu: number;
   readonly lag_p50: number;
   readonly lag_p99: number;
+  readonly latency_p50: number;
+  readonly latency_p99: number;
   readonly store: Readonly<Record<string, unknown>> | null;
 }
 

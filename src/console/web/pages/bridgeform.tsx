@@ -13,8 +13,10 @@ import {
   type RuleForm,
   type RuleList,
 } from '../lib/bridgedoc.ts';
+import { kept } from '../lib/keep.ts';
 import type { BridgeType } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
+import { KeepCheck } from '../ui/keepcheck.tsx';
 import { Button, Check, Dialog, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { RuleTester } from './ruletester.tsx';
@@ -209,8 +211,8 @@ export function BridgeDialog({
     setBusy(true);
     const sent =
       initial === null
-        ? call('POST', '/nng/bridges', made.document)
-        : call('PUT', `/nng/bridges/${escaped(initial.name)}?type=${initial.type}`, made.document);
+        ? call('POST', kept('/nng/bridges'), made.document)
+        : call('PUT', kept(`/nng/bridges/${escaped(initial.name)}?type=${initial.type}`), made.document);
     sent.then(
       () => {
         tell(initial === null ? t('Bridge {n} added.', { n: form.name }) : t('Bridge {n} changed.', { n: form.name }));
@@ -299,6 +301,7 @@ export function BridgeDialog({
         </div>
         <footer class="dialog-foot">
           <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
+          <KeepCheck />
           <span class="spring" />
           <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button kind="primary" type="submit" disabled={busy}>

@@ -2,12 +2,14 @@
 import { useState } from 'preact/hooks';
 import { call, can, escaped, fetchData } from '../lib/api.ts';
 import { type BridgeForm, bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
+import { keeping, kept } from '../lib/keep.ts';
 import { adoptBridges, bridges as liveBridges, useLoaded } from '../lib/live.ts';
 import { useStore } from '../lib/store.ts';
 import { directionOf } from '../lib/tracks.ts';
 import type { Bridge, BridgeState, RemoteBridge } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Flow } from '../ui/flow.tsx';
+import { KeepCheck } from '../ui/keepcheck.tsx';
 import {
   Badge,
   Button,
@@ -21,7 +23,7 @@ import {
   Switch,
   TextField,
 } from '../ui/parts.tsx';
-import { attempt } from '../ui/toast.tsx';
+import { attempt, tell } from '../ui/toast.tsx';
 import { BridgeDialog } from './bridgeform.tsx';
 import { RuleTester } from './ruletester.tsx';
 
@@ -50,9 +52,8 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
   const path = `/nng/bridges/${escaped(bridge.name)}`;
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
-    void attempt(() => call('POST', `${path}/${on ? 'enable' : 'disable'}?type=${bridge.type ?? ''}`), done).then(
-      onChanged,
-    );
+    const target = kept(`${path}/${on ? 'enable' : 'disable'}?type=${bridge.type ?? ''}`);
+    void attempt(() => call('POST', target), done).then(onChanged);
   };
   return (
     <Panel
@@ -95,7 +96,7 @@ function RemoteCard({
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
     const body = { data: { bridge_switch: on } };
-    void attempt(() => call('POST', `/bridges/switch/${escaped(bridge.name)}`, body), done).then(onChanged);
+    void attempt(() => call('POST', kept(`/bridges/switch/${escaped(bridge.name)}`), body), done).then(onChanged);
   };
   return (
     <Panel
@@ -200,6 +201,7 @@ export function BridgesPage() {
   const remote = useLoaded(loadRemote, 'remote', 10_000);
   const [editing, setEditing] = useState<{ form: BridgeForm | null } | null>(null);
   const [removing, setRemoving] = useState<Bridge | null>(null);
+  const keep = useStore(keeping);
   const [bench, setBench] = useState(false);
   return (
     <>
@@ -212,6 +214,8 @@ export function BridgesPage() {
         <Button onClick={() => setBench(!bench)} aria-expanded={bench}>
           {t('Try a rule')}
         </Button>
+        <span class="spring" />
+        <KeepCheck />
       </div>
       <Failed error={list.error} />
       {bench && <Bench />}
@@ -240,11 +244,17 @@ export function BridgesPage() {
           action={t('Remove')}
           onClose={() => setRemoving(null)}
           onYes={async () => {
-            await call('DELETE', `/nng/bridges/${escaped(removing.name)}?type=${removing.type ?? ''}`);
+            const target = `/nng/bridges/${escaped(removing.name)}?type=${removing.type ?? ''}`;
+            const { data } = await call<{ data?: { note?: string } }>('DELETE', kept(target));
+            if (data?.note !== undefined) tell(t('Other files define {n}: it is kept disabled.', { n: removing.name }));
             list.reload();
           }}
         >
-          <p>{t('Its peers are disconnected. What is in the configuration file comes back with the next start.')}</p>
+          <p>
+            {keep === true
+              ? t('Its peers are disconnected. A bridge that the configuration file defines is kept disabled.')
+              : t('Its peers are disconnected. What is in the configuration file comes back with the next start.')}
+          </p>
         </Confirm>
       )}
     </>

@@ -2,9 +2,12 @@
 import { useMemo, useState } from 'preact/hooks';
 import { ApiError, call, can, fetchData, textOf } from '../lib/api.ts';
 import { bytes, duration } from '../lib/format.ts';
+import { keeping, kept } from '../lib/keep.ts';
 import { useLoaded } from '../lib/live.ts';
 import { KeyBook, type KeyInfo, type Setting, settings } from '../lib/settings.ts';
+import { useStore } from '../lib/store.ts';
 import { t } from '../lib/words.ts';
+import { KeepCheck } from '../ui/keepcheck.tsx';
 import { Button, Check, Empty, Failed, IconButton, Panel, SearchBox } from '../ui/parts.tsx';
 import { attempt, tell } from '../ui/toast.tsx';
 
@@ -97,14 +100,15 @@ interface Outcome {
 }
 
 function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => void; onDrop: () => void }) {
+  const keep = useStore(keeping) === true;
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const send = (check: boolean): void => {
     const body = { values: Object.fromEntries(staged), ...(check ? { check: true } : {}) };
-    call('POST', '/config', body).then(
+    call('POST', check ? '/config' : kept('/config'), body).then(
       () => {
         setOutcome(check ? { good: true, text: t('These values are valid.') } : null);
         if (!check) {
-          tell(t('Applied until the next start.'));
+          tell(keep ? t('Applied and kept.') : t('Applied until the next start.'));
           onDone();
         }
       },
@@ -118,7 +122,8 @@ function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => v
     <section class="panel staged-bar" aria-label={t('Changes')}>
       <div class="line">
         <b>{staged.size === 1 ? t('1 change') : t('{n} changes', { n: staged.size })}</b>
-        <span class="muted">{t('They hold until the next start: what is to stay belongs in the file.')}</span>
+        {!keep && <span class="muted">{t('They hold until the next start.')}</span>}
+        <KeepCheck />
         <span class="spring" />
         <Button onClick={onDrop}>{t('Drop')}</Button>
         <Button onClick={() => send(true)}>{t('Check')}</Button>

@@ -62,6 +62,12 @@ function Tiles({ now }: { readonly now: Stats }) {
         note={t('p50 {n}', { n: duration(now.lag_p50 * 1000) })}
         tone={now.lag_p99 > 0.1 ? 'warn' : ''}
       />
+      <Tile
+        label={t('Latency p99')}
+        value={duration(now.latency_p99 * 1000)}
+        note={t('p50 {n}', { n: duration(now.latency_p50 * 1000) })}
+        tone={now.latency_p99 > 0.1 ? 'warn' : ''}
+      />
       <Tile label={t('Memory')} value={bytes(now.memory)} note={t('processor {n}', { n: percent(now.cpu) })} />
       <Tile label={t('Queued')} value={count(now.queued)} note={bytes(now.queued_bytes)} />
       <Tile label={t('Disk')} value={kept.value} note={kept.note} tone={kept.tone} />
@@ -117,6 +123,17 @@ function Charts() {
           lines={[
             { label: 'p99', colour: 'two', values: gauge('lag_p99', 1000) },
             { label: 'p50', colour: 'one', values: gauge('lag_p50', 1000) },
+          ]}
+        />
+      </Panel>
+      <Panel>
+        <Chart
+          label={t('Latency inside the gateway')}
+          times={times}
+          format={duration}
+          lines={[
+            { label: 'p99', colour: 'two', values: gauge('latency_p99', 1000) },
+            { label: 'p50', colour: 'one', values: gauge('latency_p50', 1000) },
           ]}
         />
       </Panel>
