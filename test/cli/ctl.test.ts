@@ -251,6 +251,17 @@ describe('changing', () => {
     });
   });
 
+  test('changes of bridges are kept with --keep only, and where they are kept is said', async () => {
+    const document = { type: 'pub', name: 'cb', pub_url: 'tcp://127.0.0.1:0' };
+    await ctl('bridge', 'add', temporary('b.json', JSON.stringify(document)));
+    await ctl('bridge', 'disable', 'cb');
+    expect(stage.bridges.kept).toEqual([]);
+    await ctl('bridge', 'enable', 'cb', '--keep');
+    expect(await ctl('bridge', 'remove', 'cb', '--keep')).toBe('removed, kept in /d/50-console.conf\nkept disabled\n');
+    await ctl('bridge', 'add', '--keep', temporary('b.json', JSON.stringify(document)));
+    expect(stage.bridges.kept).toEqual(['cb', 'cb', 'cb']);
+  });
+
   test('a bridge is added, disabled, enabled, removed', async () => {
     const document = { type: 'sub', name: 'cb', sub_url: 'tcp://127.0.0.1:1', subscription: [] };
     const ref = { kind: 'nng', direction: 'sub', name: 'cb' } as const;

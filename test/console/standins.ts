@@ -173,6 +173,8 @@ function keyOf({ kind, direction, name }: BridgeRef): string {
 export class BridgesStandIn implements BridgeControl {
   readonly views = new Map<string, BridgeView>();
   readonly trials: Trial[] = [];
+  /** Names of bridges whose changes were to be kept. */
+  readonly kept: string[] = [];
   trialResult: TrialResult = { ok: true, matched: false, reason: 'no rule matches' };
   private readonly known = new Set([
     ...['enable', 'pub_url', 'sub_url', 'server', 'forwards', 'subscription'],
@@ -195,21 +197,27 @@ export class BridgesStandIn implements BridgeControl {
     return this.views.get(keyOf(ref));
   }
 
-  async add(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
+  async add(ref: BridgeRef, document: JsonObject, keep = false): Promise<ChangeResult> {
+    if (keep) this.kept.push(ref.name);
     if (this.views.has(keyOf(ref))) return { ok: false, why: 'exists' };
     return this.check(ref, document);
   }
 
-  async change(ref: BridgeRef, document: JsonObject): Promise<ChangeResult> {
+  async change(ref: BridgeRef, document: JsonObject, keep = false): Promise<ChangeResult> {
+    if (keep) this.kept.push(ref.name);
     if (!this.views.has(keyOf(ref))) return { ok: false, why: 'missing' };
     return this.check(ref, document);
   }
 
-  async remove(ref: BridgeRef): Promise<ChangeResult> {
-    return this.views.delete(keyOf(ref)) ? { ok: true } : { ok: false, why: 'missing' };
+  async remove(ref: BridgeRef, keep = false): Promise<ChangeResult> {
+    if (!this.views.delete(keyOf(ref))) return { ok: false, why: 'missing' };
+    if (!keep) return { ok: true };
+    this.kept.push(ref.name);
+    return { ok: true, report: { kept: '/d/50-console.conf', note: 'kept disabled' } };
   }
 
-  async switch(ref: BridgeRef, on: boolean): Promise<ChangeResult> {
+  async switch(ref: BridgeRef, on: boolean, keep = false): Promise<ChangeResult> {
+    if (keep) this.kept.push(ref.name);
     const view = this.views.get(keyOf(ref));
     if (view === undefined) return { ok: false, why: 'missing' };
     this.put(ref, { ...view.config, enable: on });
