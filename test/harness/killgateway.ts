@@ -21,6 +21,7 @@ export interface Program {
 /** Bundles the command and its writer thread into a folder inside the project, where packages are found. */
 export async function gatewayProgram(): Promise<Program> {
   const folder = mkdtempSync(path.join(ROOT, 'node_modules/.gateway-'));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
   await build({
     entryPoints: { main: path.join(ROOT, 'src/main.ts'), worker: path.join(ROOT, 'src/store/worker.ts') },
     outdir: folder,
@@ -44,11 +45,14 @@ export async function gatewayProgram(): Promise<Program> {
     ],
     banner: { js: BANNER },
     logLevel: 'silent',
+  }).catch((error: unknown) => {
+    remove();
+    throw error;
   });
   // A chunk looks for its worker beside itself, under the name it has in dist/.
   writeFileSync(path.join(folder, 'worker.js'), readFileSync(path.join(folder, 'worker.mjs')));
   writeFileSync(path.join(folder, 'package.json'), '{ "type": "module", "version": "0.0.0" }');
-  return { main: path.join(folder, 'main.mjs'), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { main: path.join(folder, 'main.mjs'), remove };
 }
 
 /** What a gateway's process is like where it is not the usual one. */
