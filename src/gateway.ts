@@ -329,12 +329,14 @@ export class Gateway implements Service {
     const processMetrics = new ProcessMetrics(metrics, clock);
     await processMetrics.start();
     this.started.push({ name: 'process metrics', stop: () => processMetrics.stop() });
+    const { matchesHash, requireHashes } = await import('./webhash.ts');
+    await requireHashes(config.httpServer);
     if (config.httpServer !== null) addresses.http = await this.startConsole(config.httpServer, processMetrics);
     if (config.metrics !== null) {
       const { MetricsServer } = await import('./console/metricsserver.ts');
       const first: MetricsConfig = config.metrics;
       const settings = () => metricsSettings(first, this.current.config.httpServer);
-      const server = new MetricsServer({ clock, log, metrics, settings });
+      const server = new MetricsServer({ clock, log, metrics, settings, matchesHash });
       await server.start();
       this.started.push({ name: 'metrics', stop: (deadlineMs) => server.stop(deadlineMs) });
       addresses.metrics = server.address;
@@ -351,6 +353,7 @@ export class Gateway implements Service {
     const { loadPages } = await import('./console/pages.ts');
     const { configKeys } = await import('./configkeys.ts');
     const { storeView } = await import('./storeview.ts');
+    const { makeHash, matchesHash } = await import('./webhash.ts');
     const { clock } = this.parts;
     const server = new HttpServer(
       {
@@ -381,7 +384,9 @@ export class Gateway implements Service {
         store: () => storeView(this.metrics, this.current.config.persistence),
         pages: await loadPages(),
         ready: () => this.state === 'ready',
-        settings: () => httpSettings(this.current.config.httpServer ?? first),
+        settings: () => httpSettings(first, this.current.config.httpServer ?? first),
+        matchesHash,
+        makeHash,
       },
       processMetrics,
     );

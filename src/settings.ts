@@ -1,6 +1,7 @@
 // From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start and reload.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
+import { looksHashed } from './auth/hash.ts';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
 import type { BridgeOptions, MqttBridgeOptions } from './bridge/bridge.ts';
 import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig, MqttBridgeConfig } from './config/config.ts';
@@ -99,21 +100,21 @@ export function proxiesOptions(config: Config): ProxiesOptions {
 }
 
 function webUsers(http: HttpServerConfig | null): WebUser[] {
-  if (http === null || http.username === null || http.password === null) return [];
-  return [{ username: http.username, password: http.password, role: 'admin' }];
+  return (http?.users ?? []).map((user) => ({ ...user, hashed: looksHashed(user.password) }));
 }
 
-export function httpSettings(http: HttpServerConfig): HttpSettings {
-  const key = http.jwtPublicKeyfile;
+/** @param started what the server was started with: where it listens and how it asks who comes in does not change while it runs */
+export function httpSettings(started: HttpServerConfig, now: HttpServerConfig): HttpSettings {
+  const key = now.jwtPublicKeyfile;
   return {
-    host: http.ipAddr,
-    port: http.port,
-    tls: http.tls,
-    maxBodyBytes: http.maxBody,
-    maxRequests: http.limitConn,
-    authType: http.authType,
-    users: webUsers(http),
-    jwt: key === null ? null : { publicKeyFile: key, issuer: null, audience: null },
+    host: started.ipAddr,
+    port: started.port,
+    tls: started.tls,
+    maxBodyBytes: started.maxBody,
+    maxRequests: started.limitConn,
+    authType: started.authType,
+    users: webUsers(now),
+    jwt: key === null ? null : { publicKeyFile: key, issuer: now.jwtIssuer, audience: now.jwtAudience },
   };
 }
 

@@ -13,6 +13,7 @@ import type {
 import type { CheckedRoot } from './schema.ts';
 import type { Sink } from './sink.ts';
 import { isLoopback } from './values.ts';
+import { buildWebUsers } from './webusers.ts';
 
 export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
   return {
@@ -63,7 +64,8 @@ export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConf
 export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig | null {
   const http = root.http_server;
   if (http === null || !http.enable) return null;
-  const hasCredentials = http.username !== null && http.password !== null && http.password !== '';
+  const users = buildWebUsers(http, sink);
+  const hasCredentials = users.some((user) => user.password !== '');
   if ((http.username === null) !== (http.password === null)) {
     const missing = http.username === null ? 'username' : 'password';
     sink.refuse(http, missing, 'username and password belong together');
@@ -71,6 +73,8 @@ export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig
   const jwtPublicKeyfile = http.jwt?.public?.keyfile ?? null;
   if (http.auth_type === 'jwt' && jwtPublicKeyfile === null)
     sink.refuse(http, 'jwt', 'auth_type = jwt needs jwt.public.keyfile');
+  if (http.auth_type === 'no_auth' && users.length > 0)
+    sink.doubt(http, 'auth_type', 'with no_auth nobody is asked who he is: the users have no effect');
   const guarded = http.auth_type === 'jwt' || (http.auth_type === 'basic' && hasCredentials);
   const local = isLoopback(http.ip_addr);
   if (!guarded && !local) {
@@ -84,8 +88,11 @@ export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig
     port: http.port,
     username: http.username,
     password: http.password,
+    users,
     authType: http.auth_type,
     jwtPublicKeyfile,
+    jwtIssuer: http.jwt?.issuer ?? null,
+    jwtAudience: http.jwt?.audience ?? null,
     limitConn: http.limit_conn,
     maxBody: http.max_body,
     tls: http.tls === null ? null : tlsServer(http.tls, sink),
@@ -97,8 +104,10 @@ export function buildMetrics(root: CheckedRoot, sink: Sink): MetricsConfig | nul
   const { metrics } = root;
   if (metrics === null) return null;
   const { host, port } = address(metrics.bind);
-  if (metrics.auth === 'basic' && (root.http_server?.username ?? null) === null) {
-    sink.refuse(metrics, 'auth', 'basic needs username and password of http_server');
+  const http = root.http_server;
+  const hasUsers = http !== null && (http.username !== null || [...http.users.values()].some((user) => user?.enable));
+  if (metrics.auth === 'basic' && !hasUsers) {
+    sink.refuse(metrics, 'auth', 'basic needs username and password of http_server, or its users');
   }
   if (metrics.auth === 'none' && !isLoopback(host)) {
     sink.doubt(metrics, 'bind', 'everybody who reaches this address can read the metrics');

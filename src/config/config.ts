@@ -562,15 +562,28 @@ export interface UpstreamConfig {
   readonly source: Position;
 }
 
+/** A user of console and REST API. */
+export interface WebUserConfig {
+  readonly username: string;
+  /** Plain, or a hash: it then begins with $6$, $7$ or $argon2id$. */
+  readonly password: string;
+  readonly role: 'viewer' | 'operator' | 'admin';
+}
+
 export interface HttpServerConfig {
   /** Effective: loopback when there are no credentials. */
   readonly ipAddr: string;
   readonly port: number;
   readonly username: string | null;
   readonly password: string | null;
+  /** http_server.username, an admin, and the enabled ones of http_server.users. */
+  readonly users: readonly WebUserConfig[];
   readonly authType: 'basic' | 'no_auth' | 'jwt';
   /** Path of the public key for authType jwt. */
   readonly jwtPublicKeyfile: string | null;
+  /** Claims that a token has to have; null = not looked at. */
+  readonly jwtIssuer: string | null;
+  readonly jwtAudience: string | null;
   /** Requests at once. */
   readonly limitConn: number;
   /** Bytes of a request body. */

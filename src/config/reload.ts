@@ -1,6 +1,6 @@
 // What is different between two configurations, and what it takes to get from one to the other.
 // Called by gateway.ts on reload. Pure. Where something was written does not count, only what it says.
-import type { Config, ListenerConfig } from './config.ts';
+import type { Config, HttpServerConfig, ListenerConfig } from './config.ts';
 
 export type ChangeKind = 'added' | 'removed' | 'changed';
 
@@ -48,7 +48,8 @@ export function diffConfig(before: Config, after: Config): Change[] {
   const changes: Change[] = named('listeners', before.listeners, after.listeners, rebinds);
   for (const [part, key, restart] of SECTIONS) {
     const kind = kindOf(before[key], after[key]);
-    if (kind !== null) changes.push({ part, name: null, kind, restart, rebind: false });
+    const waits = restart && !(part === 'http_server' && onlyUsers(before.httpServer, after.httpServer));
+    if (kind !== null) changes.push({ part, name: null, kind, restart: waits, rebind: false });
   }
   const onlyLevel = same({ ...before.log, level: '' }, { ...after.log, level: '' });
   if (!same(before.log, after.log)) {
@@ -65,6 +66,17 @@ export function diffConfig(before: Config, after: Config): Change[] {
     ...named('proxy', before.proxy, after.proxy),
     ...named('upstreams', before.upstreams, after.upstreams),
   ];
+}
+
+/** What of http_server is looked at with every request. */
+const WHO = ['username', 'password', 'users', 'jwtPublicKeyfile', 'jwtIssuer', 'jwtAudience', 'source'] as const;
+
+/** Whether only who is let in has changed: that holds at once. */
+function onlyUsers(before: HttpServerConfig | null, after: HttpServerConfig | null): boolean {
+  if (before === null || after === null) return false;
+  const rest = (http: HttpServerConfig): object =>
+    Object.fromEntries(Object.entries(http).filter(([key]) => !(WHO as readonly string[]).includes(key)));
+  return same(rest(before), rest(after));
 }
 
 /** What of a listener is asked for at every CONNECT and needs no new socket. */

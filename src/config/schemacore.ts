@@ -1,7 +1,7 @@
 // The keys of mqtt, persistence, http_server, metrics, webhook, log and broker: each once, with type, default and text.
 // Data for schema.ts; to add a key, add a row here, a field in config.ts and a line in buildcore.ts, then run `make docs`.
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
-import { block, ignored, list, optional, pairs } from './blocks.ts';
+import { block, ignored, list, named, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, real, size, text, word } from './keys.ts';
 import { checkBind, SECRET_HEADER, TLS_SERVER } from './schemalisteners.ts';
 import { checkTopicFilter, maskUrl } from './values.ts';
@@ -117,6 +117,22 @@ export const PERSISTENCE = block(
   { unknown: 'error', text: 'Sessions, queued and retained messages that survive the process.' },
 );
 
+const WEB_USER = block(
+  {
+    password: text({
+      secret: true,
+      text: 'Plain, or a hash as tidegate passwd writes it.',
+      example: 'change-me',
+    }),
+    role: word(['viewer', 'operator', 'admin'], {
+      default: 'viewer',
+      text: 'viewer: reads; operator: also acts on clients, messages and switches; admin: everything.',
+    }),
+    enable: flag({ default: true, text: 'Whether this user is let in.' }),
+  },
+  { unknown: 'error', text: 'A user of console and REST API.' },
+);
+
 export const HTTP_SERVER = optional(
   {
     ip_addr: text({
@@ -126,7 +142,13 @@ export const HTTP_SERVER = optional(
     }),
     port: int({ default: 8081, max: 65535, restart: true, text: 'Port to listen on.' }),
     username: text({ default: null, text: 'Name for basic authentication.', example: 'admin' }),
-    password: text({ default: null, secret: true, text: 'Password for basic authentication.', example: 'change-me' }),
+    password: text({
+      default: null,
+      secret: true,
+      text: 'Password for basic authentication: plain, or a hash as tidegate passwd writes it.',
+      example: 'change-me',
+    }),
+    users: named(WEB_USER, { example: 'name', text: 'More users of console and REST API, each with a role.' }),
     auth_type: word(['basic', 'no_auth', 'jwt'], {
       default: 'basic',
       restart: true,
@@ -144,6 +166,8 @@ export const HTTP_SERVER = optional(
           },
           { unknown: 'warn', text: 'The public key.' },
         ),
+        issuer: text({ default: null, text: 'What the claim iss has to be.', example: 'https://id.example.org' }),
+        audience: text({ default: null, text: 'What the claim aud has to hold.', example: 'tidegate' }),
       },
       { unknown: 'warn', text: 'For auth_type = jwt.' },
     ),

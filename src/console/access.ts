@@ -1,15 +1,16 @@
 // Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles; pages of other origins kept out.
 // Called by app.ts for every route that is not public, before a body is read. Answers with a Caller or with the refusal.
-// Nothing fails open: what is not understood is refused. Passwords are compared in constant time; failures are counted by address.
+// Nothing fails open: what is not understood is refused. Failures are counted by address; passwords.ts compares.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell, Metrics } from '../base/metrics.ts';
 import { type Answer, fail } from './answer.ts';
-import { type HttpSettings, ROLES, type Role, type WebUser } from './console.ts';
+import { type HttpSettings, type MatchesHash, ROLES, type Role, type WebUser } from './console.ts';
 import { TokenChecker, type TokenOwner } from './jwt.ts';
 import { LoginLimiter } from './limiter.ts';
 import { LoginSessions, sameText } from './login.ts';
+import { Passwords } from './passwords.ts';
 import type { Asking, Caller } from './route.ts';
 import { asText, fromBase64 } from './text.ts';
 
@@ -64,6 +65,7 @@ export class WebAccess {
   readonly sessions: LoginSessions;
   readonly tokens: TokenChecker;
   private readonly limiter: LoginLimiter;
+  private readonly passwords: Passwords;
   private readonly settings: () => HttpSettings;
   private readonly log: Log;
   private readonly deniedLog: Log;
@@ -71,8 +73,9 @@ export class WebAccess {
   /** Makes a session depend on the credentials it was opened with, without keeping them. */
   private readonly pepper = randomBytes(32);
 
-  constructor(settings: () => HttpSettings, clock: Clock, log: Log, metrics: Metrics) {
+  constructor(settings: () => HttpSettings, clock: Clock, log: Log, metrics: Metrics, matchesHash?: MatchesHash) {
     this.settings = settings;
+    this.passwords = new Passwords(matchesHash);
     this.log = log;
     this.deniedLog = limitLog(log, () => clock.mono(), 1000);
     this.sessions = new LoginSessions(clock);
@@ -100,17 +103,13 @@ export class WebAccess {
   }
 
   /** The user of these credentials, or why they are refused. Used by Basic and by the login page. */
-  checkPassword(asking: Asking, username: string, password: string): WebUser | Answer {
+  async checkPassword(asking: Asking, username: string, password: string): Promise<WebUser | Answer> {
     const waitSeconds = this.limiter.waitSeconds(asking.remote);
     if (waitSeconds > 0) return this.locked(waitSeconds);
-    let found: WebUser | null = null;
-    // Every user is compared, so that the time does not tell which names exist.
-    for (const user of this.settings().users) {
-      const sameName = sameText(user.username, username);
-      const samePassword = sameText(user.password, password);
-      if (sameName && samePassword && user.password !== '') found = user;
-    }
-    if (found === null) return this.refused(asking, 'credentials', 'password');
+    const isLocked = (): boolean => this.limiter.waitSeconds(asking.remote) > 0;
+    const found = await this.passwords.find(this.settings().users, username, password, isLocked);
+    if (found === 'busy') return fail('unavailable', 'too many logins at once', '', { 'retry-after': '1' });
+    if (found === 'none') return isLocked() ? this.lockedNow(asking) : this.refused(asking, 'credentials', 'password');
     this.limiter.succeeded(asking.remote);
     return found;
   }
@@ -156,18 +155,19 @@ export class WebAccess {
 
   /** Without credentials only requests that name this machine are served: a foreign name that resolves to it is DNS rebinding. */
   private openCaller(asking: Asking, settings: HttpSettings): Caller | Answer {
-    if (!isLoopback(settings.host)) return fail('anonymous', undefined, '', this.challenge(asking));
+    if (!isLoopback(settings.host) || !isLoopback(asking.remote))
+      return fail('anonymous', undefined, '', this.challenge(asking));
     if (!isLoopback(hostName(asking.headers.host ?? '')))
       return fail('origin', 'the Host header names another machine');
     return { username: 'local', role: 'admin', via: 'open' };
   }
 
-  private fromBasic(asking: Asking, value: string): Caller | Answer {
+  private async fromBasic(asking: Asking, value: string): Promise<Caller | Answer> {
     const bytes = value.length <= MAX_CREDENTIALS ? fromBase64(value) : null;
     const text = bytes === null ? null : asText(bytes);
     const colon = text?.indexOf(':') ?? -1;
     if (text === null || colon < 0) return this.refused(asking, 'credentials', 'malformed');
-    const user = this.checkPassword(asking, text.slice(0, colon), text.slice(colon + 1));
+    const user = await this.checkPassword(asking, text.slice(0, colon), text.slice(colon + 1));
     return 'status' in user ? user : { username: user.username, role: user.role, via: 'basic' };
   }
 
@@ -205,6 +205,10 @@ export class WebAccess {
     if (locks) this.log('warn', 'WEB-LOCKED', { remote: asking.remote });
     else this.deniedLog('warn', 'WEB-DENIED', { remote: asking.remote, why });
     return fail(name, undefined, '', this.challenge(asking));
+  }
+
+  private lockedNow({ remote }: Asking): Answer {
+    return this.locked(this.limiter.waitSeconds(remote));
   }
 
   private locked(waitSeconds: number): Answer {

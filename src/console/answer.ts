@@ -37,6 +37,7 @@ export const CODES = {
   tooMany: { code: 202, status: 429, text: 'too many failed logins, try again later' },
   escape: { code: 203, status: 400, text: 'the address is not a well-formed path' },
   topic: { code: 204, status: 404, text: 'no such retained message' },
+  user: { code: 207, status: 404, text: 'no such user' },
   upstream: { code: 206, status: 404, text: 'no such upstream or server' },
   readers: { code: 205, status: 503, text: 'too many event streams are open' },
 } as const satisfies Record<string, CodeRow>;

@@ -22,7 +22,12 @@ export interface WebUser {
   readonly username: string;
   readonly password: string;
   readonly role: Role;
+  /** The password is a hash: ConsoleOptions.matchesHash compares. */
+  readonly hashed?: boolean;
 }
+
+/** Whether a password is the one of a hash. Never throws; a hash that cannot be read fits nothing. Takes milliseconds, not on this thread. */
+export type MatchesHash = (hash: string, password: string) => Promise<boolean>;
 
 export interface JwtSettings {
   /** PEM file with the public key; only signatures by asymmetric keys are taken. */
@@ -257,4 +262,8 @@ export interface ConsoleOptions {
   /** True from GW-READY until stop begins: what /readyz tells. */
   ready(): boolean;
   settings(): HttpSettings;
+  /** Absent: users with hashed passwords are not let in. */
+  readonly matchesHash?: MatchesHash;
+  /** A hash that matchesHash takes; absent: users cannot be added at run time. */
+  readonly makeHash?: (password: string) => Promise<string>;
 }

@@ -58,8 +58,8 @@ export class HttpServer implements Service {
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
     this.options = options;
-    const { settings, clock, log, metrics } = options;
-    this.access = new WebAccess(settings, clock, log, metrics);
+    const { settings, clock, log, metrics, matchesHash } = options;
+    this.access = new WebAccess(settings, clock, log, metrics, matchesHash);
     this.feed = new EventFeed(options, process);
     const parts = { options, access: this.access, audit: new Audit(clock, log), feed: this.feed, process };
     this.routes = allRoutes(parts);

@@ -8,7 +8,7 @@ import type { Service } from '../base/service.ts';
 import { WebAccess } from './access.ts';
 import { type Answer, fail } from './answer.ts';
 import { send } from './app.ts';
-import type { HttpSettings, MetricsSettings } from './console.ts';
+import type { HttpSettings, MatchesHash, MetricsSettings } from './console.ts';
 import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
 import { PROMETHEUS_TYPE, renderMetrics } from './metrics.ts';
 
@@ -20,6 +20,7 @@ export interface MetricsServerOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   settings(): MetricsSettings;
+  readonly matchesHash?: MatchesHash;
 }
 
 /** The metrics server's settings as access.ts reads them: it never is open unless `auth` says so. */
@@ -34,7 +35,8 @@ export class MetricsServer implements Service {
 
   constructor(options: MetricsServerOptions) {
     this.options = options;
-    this.access = new WebAccess(() => asHttp(options.settings()), options.clock, options.log, options.metrics);
+    const { clock, log, metrics, matchesHash } = options;
+    this.access = new WebAccess(() => asHttp(options.settings()), clock, log, metrics, matchesHash);
   }
 
   /** "127.0.0.1:9100" once started, with the real port. */

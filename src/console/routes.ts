@@ -20,6 +20,7 @@ import { get, type Route } from './route.ts';
 import { securityRoutes } from './security.ts';
 import { sessionRoutes } from './session.ts';
 import { settingRoutes } from './settings.ts';
+import { userRoutes } from './users.ts';
 
 /** What the routes work on, each made once by http.ts. */
 export interface RouteParts {
@@ -43,6 +44,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...retainedRoutes(options),
     ...eventRoutes(feed),
     ...securityRoutes(options),
+    ...userRoutes(options),
     ...proxyRoutes(options),
     ...settingRoutes(options),
     ...sessionRoutes(options, access),

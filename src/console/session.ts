@@ -26,7 +26,7 @@ async function login(access: WebAccess, { log }: ConsoleOptions, call: Call): Pr
     return opened(access.sessions.open(owner.username, owner.role, '', owner.lifeMs), asking.secure);
   }
   if (typeof username !== 'string' || typeof password !== 'string') return fail('missing', 'username and password');
-  const user = access.checkPassword(asking, username, password);
+  const user = await access.checkPassword(asking, username, password);
   if ('status' in user) return user;
   log('info', 'WEB-LOGIN', { user: user.username, remote: asking.remote });
   return opened(access.sessions.open(user.username, user.role, access.credentialsOf(user)), asking.secure);
