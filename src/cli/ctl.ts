@@ -1,63 +1,14 @@
 // `tidegate ctl`: looks at a running gateway and changes it, over its REST API. Called by cli.ts.
 // Tables for people, --json for scripts. Exit codes: 0 done, 1 refused or nobody answers, 64 wrong words, 78 wrong configuration.
-import { readFile } from 'node:fs/promises';
-import { text as readText } from 'node:stream/consumers';
-import type { Command, OptionValues } from 'commander';
-import { errorText, GatewayError } from '../base/errors.ts';
-import type { Context, Io } from './cli.ts';
-import { CtlClient, type CtlOptions, type Env, type Reply } from './ctlclient.ts';
-import { type Column, column, facts, type Row, sizeText, table } from './ctltable.ts';
+import type { Command } from 'commander';
+import { GatewayError } from '../base/errors.ts';
+import type { Context } from './cli.ts';
+import { addBridgeCommands } from './ctlbridge.ts';
+import { CtlClient, type CtlOptions, type Env } from './ctlclient.ts';
+import { type Column, column, facts, type Row, sizeText } from './ctltable.ts';
 import { top } from './ctltop.ts';
-
-/** Rows asked for at once; lists longer than that are fetched page by page. */
-const PAGE_ROWS = 1000;
-
-/** What every subcommand works with. */
-interface Work {
-  readonly client: CtlClient;
-  readonly io: Io;
-  readonly json: boolean;
-}
-
-function rowsOf(data: unknown): Row[] {
-  return Array.isArray(data) ? data.filter((row) => typeof row === 'object' && row !== null) : [];
-}
-
-function rowOf(data: unknown): Row {
-  return typeof data === 'object' && data !== null && !Array.isArray(data) ? { ...data } : {};
-}
-
-function say({ io, json }: Work, data: unknown, text: string): void {
-  io.stdout.write(json ? `${JSON.stringify(data)}\n` : text);
-}
-
-function show(work: Work, rows: readonly Row[], columns: readonly Column[]): void {
-  say(work, rows, table(columns, rows));
-}
-
-function query(values: Readonly<Record<string, string | undefined>>): string {
-  const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) if (value !== undefined) found.set(name, value);
-  const text = found.toString();
-  return text === '' ? '' : `?${text}`;
-}
-
-/** All pages of a list, up to `limit` rows. */
-async function pages(
-  work: Work,
-  path: string,
-  values: Record<string, string | undefined>,
-  limit: number,
-): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (let page = 1; rows.length < limit; page++) {
-    const asked = query({ ...values, page: String(page), limit: String(PAGE_ROWS) });
-    const reply = await work.client.call('GET', path + asked);
-    rows.push(...rowsOf(reply.data));
-    if (reply.meta.hasnext !== true) break;
-  }
-  return rows.slice(0, limit);
-}
+import { addUserCommands } from './ctluser.ts';
+import { type Adder, pages, query, rowOf, rowsOf, say, show, type Work } from './ctlwork.ts';
 
 async function status(work: Work): Promise<void> {
   const node = rowsOf((await work.client.call('GET', '/nodes')).data)[0] ?? {};
@@ -123,61 +74,6 @@ async function bridges(work: Work): Promise<void> {
     ...mqtt.map((row): Row => ({ ...row, kind: 'mqtt' })),
   ];
   show(work, rows, BRIDGE_COLUMNS);
-}
-
-/** The document of a file, or of standard input for "-". */
-async function documentOf(file: string, io: Io): Promise<unknown> {
-  let text: string;
-  try {
-    text = file === '-' ? await readText(io.stdin) : await readFile(file, 'utf8');
-  } catch (error) {
-    throw new GatewayError('CLI-FAILED', `${file}: ${errorText(error)}`, error);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new GatewayError('CLI-FAILED', `${file} is not JSON: ${errorText(error)}`, error);
-  }
-}
-
-interface KeepOptions {
-  readonly keep?: boolean;
-}
-
-interface BridgeOptions extends KeepOptions {
-  readonly type?: string;
-}
-
-/** `keep` of a query; undefined leaves it out. */
-function keepWord({ keep }: KeepOptions): string | undefined {
-  return keep === true ? 'true' : undefined;
-}
-
-function nngPath(name: string, options: BridgeOptions, verb = ''): string {
-  const asked = query({ type: options.type, keep: keepWord(options) });
-  return `/nng/bridges/${encodeURIComponent(name)}${verb}${asked}`;
-}
-
-/** "created", and where it is kept, if it is. */
-function outcome(word: string, data: unknown): string {
-  const { kept, note } = rowOf(data);
-  const where = kept === undefined ? '' : `, kept in ${String(kept)}`;
-  return `${word}${where}${note === undefined ? '' : `\n${String(note)}`}\n`;
-}
-
-/** Enables or disables an NNG bridge, or, where there is none of that name, one to a remote broker. */
-async function turn(work: Work, name: string, on: boolean, options: BridgeOptions): Promise<void> {
-  let reply = await work.client.ask('POST', nngPath(name, options, on ? '/enable' : '/disable'));
-  if (reply.status === 404 && options.type === undefined) {
-    const path = `/bridges/switch/${encodeURIComponent(name)}${query({ keep: keepWord(options) })}`;
-    reply = await work.client.call('POST', path, { data: { bridge_switch: on } });
-  } else throwIfFailed(reply);
-  const text = outcome(on ? 'enabled' : 'disabled', reply.data);
-  say(work, { name, enable: on, ...rowOf(reply.data) }, text);
-}
-
-function throwIfFailed(reply: Reply): void {
-  if (reply.status >= 400 || reply.code !== 0) throw new GatewayError('CLI-FAILED', reply.message);
 }
 
 const RETAINED_COLUMNS: readonly Column[] = [
@@ -286,14 +182,6 @@ function collect(value: string, list: string[]): string[] {
   return [...list, value];
 }
 
-/** Adds a subcommand whose action gets a client that is ready. */
-type Adder = <Options extends OptionValues>(
-  parent: Command,
-  words: string,
-  text: string,
-  run: (work: Work, options: Options, args: readonly string[]) => Promise<void>,
-) => Command;
-
 function adder(ctl: Command, context: Context, env: Env): Adder {
   return (parent, words, text, run) => {
     const command = parent.command(words).description(text);
@@ -306,40 +194,6 @@ function adder(ctl: Command, context: Context, env: Env): Adder {
       await run({ client, io: context.io, json: options.json === true }, command.opts(), args);
     });
   };
-}
-
-const KEEP_OPTION = ['--keep', 'write it to tidegate.d, so that it holds after a restart'] as const;
-
-function addBridgeCommands(ctl: Command, add: Adder): void {
-  const bridge = ctl.command('bridge').description('change bridges at run time');
-  const which = (command: Command): Command => command.option('--type <type>', 'pub or sub, where both have the name');
-  const change = (command: Command): Command => which(command).option(...KEEP_OPTION);
-  add<KeepOptions>(
-    bridge,
-    'add <file>',
-    'create an NNG bridge from a JSON document; - reads standard input',
-    async (work, options, [file]) => {
-      const path = `/nng/bridges${query({ keep: keepWord(options) })}`;
-      const { data } = await work.client.call('POST', path, await documentOf(file, work.io));
-      say(work, data, outcome('created', data));
-    },
-  ).option(...KEEP_OPTION);
-  which(
-    add<BridgeOptions>(bridge, 'show <name>', 'one NNG bridge in full, as JSON', async (work, options, [name]) => {
-      const { data } = await work.client.call('GET', nngPath(name, options));
-      say(work, data, `${JSON.stringify(data, null, 2)}\n`);
-    }),
-  );
-  change(
-    add<BridgeOptions>(bridge, 'remove <name>', 'stop and remove an NNG bridge', async (work, options, [name]) => {
-      const { data } = await work.client.call('DELETE', nngPath(name, options));
-      say(work, { name, removed: true, ...rowOf(data) }, outcome('removed', data));
-    }),
-  );
-  change(add<BridgeOptions>(bridge, 'enable <name>', 'start a bridge', (work, o, [name]) => turn(work, name, true, o)));
-  change(
-    add<BridgeOptions>(bridge, 'disable <name>', 'stop a bridge', (work, o, [name]) => turn(work, name, false, o)),
-  );
 }
 
 function addLists(ctl: Command, add: Adder): void {
@@ -388,6 +242,7 @@ export function registerCtl(
   const add = adder(ctl, context, env);
   addLists(ctl, add);
   addBridgeCommands(ctl, add);
+  addUserCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again', async (work) => {
     const { data } = await work.client.call('POST', '/reload');
     say(work, data, reloadText(rowOf(data)));

@@ -1,8 +1,9 @@
-// REST: bridges to remote brokers in NanoMQ's shapes: /bridges, PUT, switch, sub, unsub. Called by routes.ts.
+// REST: bridges to remote brokers: /mqtt/bridges as for NNG bridges (bridgeapi.ts), and /bridges in NanoMQ's shapes. Called by routes.ts.
 // Documents have the keys of bridges.mqtt.<name>; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject, refuse } from './answer.ts';
+import { type BridgeKind, bridgeRoutes, wrongName } from './bridgeapi.ts';
 import { shownBlock, wantedBlock } from './bridgedocument.ts';
-import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject } from './console.ts';
+import type { BridgeRef, BridgeView, ChangeResult, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
 
@@ -58,22 +59,52 @@ function one({ bridges }: ConsoleOptions, call: Call): Answer {
   return data({ bridge: { nodes: view === undefined ? [] : [bridgeNode(view)] } });
 }
 
+/** The block in {"<name>": {...}}. */
+function blockIn(body: Json, name: string): { document: JsonObject; pointer: string } | Answer {
+  if (!isObject(body)) return fail('value', 'the body has to be an object');
+  const document = Object.hasOwn(body, name) ? body[name] : undefined;
+  if (document === undefined) return fail('missing', `the key ${name}`, '');
+  if (Object.keys(body).length > 1) return fail('value', `only the key ${name} may be there`);
+  const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return isObject(document) ? { document, pointer } : fail('value', `${name} has to be an object`, pointer);
+}
+
+/** The outcome, pointers being those of the block. */
+function outcome(result: ChangeResult, pointer: string, status: number): Answer {
+  if (result.ok || result.why !== 'invalid') return changed(result, 'bridge', status);
+  return refuse(result.problems.map((p) => ({ pointer: pointer + p.pointer, message: p.message })));
+}
+
 /** PUT {"<name>": {...}}: the whole block anew. */
 async function replace({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
   const name = param(call, 'name');
-  if (!isObject(call.body)) return fail('value', 'the body has to be an object');
-  const document = Object.hasOwn(call.body, name) ? call.body[name] : undefined;
-  if (document === undefined) return fail('missing', `the key ${name}`, '');
-  if (Object.keys(call.body).length > 1) return fail('value', `only the key ${name} may be there`);
-  const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  if (!isObject(document)) return fail('value', `${name} has to be an object`, pointer);
+  const found = blockIn(call.body, name);
+  if ('status' in found) return found;
   const view = bridges.get(reference(name));
   if (view === undefined) return fail('bridge');
   const keep = keepOf(call);
   if (typeof keep === 'object') return keep;
-  const result = await bridges.change(view, wantedBlock(document, view.enabled, view), keep);
-  if (result.ok || result.why !== 'invalid') return changed(result, 'bridge');
-  return refuse(result.problems.map((p) => ({ pointer: pointer + p.pointer, message: p.message })));
+  const block = wantedBlock(found.document, view.enabled, view);
+  return outcome(await bridges.change(view, block, keep), found.pointer, 200);
+}
+
+/** POST {"<name>": {...}}: a new one, in the shape of the change. */
+async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
+  const name = isObject(call.body) ? Object.keys(call.body)[0] : undefined;
+  const found = blockIn(call.body, name ?? 'name');
+  if ('status' in found) return found;
+  const wrong = wrongName(name, found.pointer);
+  if (wrong !== null) return wrong;
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  const block = wantedBlock(found.document, true, null);
+  return outcome(await bridges.add(reference(String(name)), block, keep), found.pointer, 201);
+}
+
+async function remove({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
+  const keep = keepOf(call);
+  if (typeof keep === 'object') return keep;
+  return changed(await bridges.remove(reference(param(call, 'name')), keep), 'bridge');
 }
 
 async function switchBridge({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
@@ -113,9 +144,25 @@ async function resubscribe(
 }
 
 export function mqttBridgeRoutes(options: ConsoleOptions): Route[] {
+  const about: BridgeKind = {
+    kind: 'mqtt',
+    path: '/api/v4/mqtt/bridges',
+    words: 'bridges to remote brokers',
+    find: (call) => options.bridges.get(reference(param(call, 'name'))) ?? fail('bridge'),
+    place: () => ({ direction: null }),
+    query: [],
+  };
+  return [...bridgeRoutes(options, about), ...nanomqRoutes(options)];
+}
+
+function nanomqRoutes(options: ConsoleOptions): Route[] {
   return [
     get('/api/v4/bridges', 'bridges to remote brokers', () => list(options)),
     get('/api/v4/bridges/{name}', 'one of them, or none', (call) => one(options, call)),
+    write('POST', '/api/v4/bridges', 'creates one and starts it', 'json', 'admin', (c) => create(options, c), [KEEP]),
+    write('DELETE', '/api/v4/bridges/{name}', 'stops and removes it', 'none', 'admin', (c) => remove(options, c), [
+      KEEP,
+    ]),
     write(
       'PUT',
       '/api/v4/bridges/{name}',

@@ -1,19 +1,14 @@
-// REST: NNG bridges at run time: list, create, read, change, enable, disable, remove, and trying a rule. Called by routes.ts.
+// REST: NNG bridges at run time (bridgeapi.ts), told apart by their type, and trying a rule. Called by routes.ts.
 // Documents have the keys of bridges.nng.<type>.<name>, plus `type` and `name`; the schema decides, not this file.
-import { type Answer, changed, data, fail, isObject } from './answer.ts';
-import { shownBlock, wantedBlock } from './bridgedocument.ts';
+import { type Answer, data, fail, isObject } from './answer.ts';
+import { type BridgeKind, bridgeRoutes } from './bridgeapi.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, NngDirection, Trial } from './console.ts';
-import { KEEP, keepOf } from './keeping.ts';
-import { type Call, get, param, type QueryParameter, type Route, write } from './route.ts';
+import { type Call, param, type QueryParameter, type Route, write } from './route.ts';
 import { fromBase64, payloadFields } from './text.ts';
-
-/** A name that may stand in a configuration file, a metric label and a URL. */
-const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 
 const TYPE_QUERY: readonly QueryParameter[] = [
   { name: 'type', text: 'pub, sub, push, pull or pair, where several have a bridge of this name', type: 'string' },
 ];
-const CHANGE_QUERY: readonly QueryParameter[] = [...TYPE_QUERY, KEEP];
 
 const DIRECTIONS: readonly NngDirection[] = ['pub', 'sub', 'push', 'pull', 'pair'];
 const TYPES = 'type has to be pub, sub, push, pull or pair';
@@ -26,25 +21,6 @@ function reference(direction: NngDirection, name: string): BridgeRef {
   return { kind: 'nng', direction, name };
 }
 
-/** One bridge: what its block says, then what it is doing. */
-function shown(view: BridgeView): JsonObject {
-  return {
-    ...view.status,
-    ...shownBlock(view.config),
-    name: view.name,
-    type: view.direction,
-    enable: view.enabled,
-    state: view.state,
-    last_error: view.lastError,
-  };
-}
-
-function list({ bridges }: ConsoleOptions): Answer {
-  const rows: Json[] = [];
-  for (const view of bridges.list()) if (view.kind === 'nng') rows.push(shown(view));
-  return data(rows);
-}
-
 /** The bridge a path names; `type` tells where several share a name. */
 function find({ bridges }: ConsoleOptions, call: Call): BridgeView | Answer {
   const name = param(call, 'name');
@@ -55,50 +31,6 @@ function find({ bridges }: ConsoleOptions, call: Call): BridgeView | Answer {
   const found = directions.map((direction) => bridges.get(reference(direction, name))).filter((v) => v !== undefined);
   if (found.length > 1) return fail('ambiguous', `add ?type=${found.map((view) => view.direction).join(' or ?type=')}`);
   return found[0] ?? fail('bridge');
-}
-
-async function create({ bridges }: ConsoleOptions, call: Call): Promise<Answer> {
-  const document = call.body;
-  if (!isObject(document)) return fail('value', 'the body has to be an object');
-  const { name } = document;
-  const type = directionOf(document.type);
-  if (type === undefined) return fail('value', TYPES, '/type');
-  if (name === undefined) return fail('missing', 'name', '/name');
-  if (typeof name !== 'string' || !NAME.test(name)) {
-    return fail('value', 'name has to be letters, digits, _ . or -, at most 64', '/name');
-  }
-  const keep = keepOf(call);
-  if (typeof keep === 'object') return keep;
-  // A block in a file is off without `enable`; who creates one now wants it to run.
-  return changed(await bridges.add(reference(type, name), wantedBlock(document, true, null), keep), 'bridge', 201);
-}
-
-async function replace(options: ConsoleOptions, call: Call): Promise<Answer> {
-  const view = find(options, call);
-  if (!('direction' in view)) return view;
-  const document = call.body;
-  if (!isObject(document)) return fail('value', 'the body has to be an object');
-  if (document.name !== undefined && document.name !== view.name) return fail('value', 'name cannot change', '/name');
-  if (document.type !== undefined && document.type !== view.direction) {
-    return fail('value', 'type cannot change', '/type');
-  }
-  const keep = keepOf(call);
-  if (typeof keep === 'object') return keep;
-  return changed(await options.bridges.change(view, wantedBlock(document, view.enabled, view), keep), 'bridge');
-}
-
-async function remove(options: ConsoleOptions, call: Call): Promise<Answer> {
-  const view = find(options, call);
-  const keep = keepOf(call);
-  if (typeof keep === 'object') return keep;
-  return 'direction' in view ? changed(await options.bridges.remove(view, keep), 'bridge') : view;
-}
-
-async function turn(options: ConsoleOptions, call: Call, on: boolean): Promise<Answer> {
-  const view = find(options, call);
-  const keep = keepOf(call);
-  if (typeof keep === 'object') return keep;
-  return 'direction' in view ? changed(await options.bridges.switch(view, on, keep), 'bridge') : view;
 }
 
 /** Bytes of a test's input: as text under `name`, or in base64 under `<name>_base64`. */
@@ -149,39 +81,23 @@ function test({ bridges }: ConsoleOptions, call: Call): Answer {
   return data({ matched: true, topic, qos, retain, ...payloadFields(payload, 'payload') });
 }
 
-const ONE = '/api/v4/nng/bridges/{name}';
+/** Which block a document is for. */
+function placeOf(document: JsonObject): { direction: NngDirection } | Answer {
+  const direction = directionOf(document.type);
+  return direction === undefined ? fail('value', TYPES, '/type') : { direction };
+}
 
 export function nngRoutes(options: ConsoleOptions): Route[] {
+  const about: BridgeKind = {
+    kind: 'nng',
+    path: '/api/v4/nng/bridges',
+    words: 'NNG bridges',
+    find: (call) => find(options, call),
+    place: placeOf,
+    query: TYPE_QUERY,
+  };
   const tryRule = write('POST', '/api/v4/nng/test', 'shows what a rule would do', 'json', 'viewer', (c) =>
     test(options, c),
   );
-  return [
-    get('/api/v4/nng/bridges', 'NNG bridges: configuration, state, peers, counters', () => list(options)),
-    write('POST', '/api/v4/nng/bridges', 'creates one and starts it', 'json', 'admin', (c) => create(options, c), [
-      KEEP,
-    ]),
-    get(
-      ONE,
-      'one NNG bridge',
-      (call) => {
-        const view = find(options, call);
-        return 'direction' in view ? data(shown(view)) : view;
-      },
-      'viewer',
-      TYPE_QUERY,
-    ),
-    write('PUT', ONE, 'replaces its configuration', 'json', 'admin', (c) => replace(options, c), CHANGE_QUERY),
-    write('DELETE', ONE, 'stops and removes it', 'none', 'admin', (c) => remove(options, c), CHANGE_QUERY),
-    write('POST', `${ONE}/enable`, 'starts it', 'none', 'operator', (c) => turn(options, c, true), CHANGE_QUERY),
-    write(
-      'POST',
-      `${ONE}/disable`,
-      'stops it and keeps it',
-      'none',
-      'operator',
-      (c) => turn(options, c, false),
-      CHANGE_QUERY,
-    ),
-    { ...tryRule, quiet: true },
-  ];
+  return [...bridgeRoutes(options, about), { ...tryRule, quiet: true }];
 }

@@ -298,6 +298,32 @@ describe('changing', () => {
     });
   });
 
+  test('a bridge to a remote broker is added, shown, changed and removed', async () => {
+    const ref = { kind: 'mqtt', direction: null, name: 'up' } as const;
+    await ctl('bridge', 'add', temporary('b.json', JSON.stringify({ type: 'mqtt', name: 'up', server: 'x' })));
+    expect(stage.bridges.get(ref)?.config).toMatchObject({ enable: true, server: 'x' });
+    const shown = JSON.parse(await ctl('bridge', 'show', 'up'));
+    expect(shown).toMatchObject({ name: 'up', server: 'x' });
+    await ctl('bridge', 'change', 'up', temporary('c.json', JSON.stringify({ ...shown, server: 'y' })), '--keep');
+    expect(stage.bridges.get(ref)?.config).toMatchObject({ server: 'y' });
+    expect(stage.bridges.kept).toEqual(['up']);
+    await ctl('bridge', 'remove', 'up', '--type', 'mqtt');
+    expect(stage.bridges.get(ref)).toBeUndefined();
+  });
+
+  test('users are listed, set and removed; the password comes from standard input', async () => {
+    expect(await ctl('users')).toMatch(/^USER {4}ROLE {6}PASSWORD\nadmin {3}admin {5}plain\n/);
+    await run(['user', 'set', 'eve', '--role', 'operator'], here(), fakeIo('pw-of-eve\n'));
+    expect(Object.fromEntries(stage.config.sets[0])).toEqual({
+      'http_server.users.eve.role': 'operator',
+      'http_server.users.eve.enable': true,
+      'http_server.users.eve.password': 'hash of pw-of-eve',
+    });
+    await ctl('user', 'remove', 'viewer');
+    expect(Object.fromEntries(stage.config.sets[1])).toEqual({ 'http_server.users.viewer.enable': false });
+    await expect(ctl('user', 'remove', 'nobody')).rejects.toMatchObject({ exit: 1 });
+  });
+
   test('reload reads the file again; a wrong one is exit code 1 with what is wrong', async () => {
     expect(await ctl('reload')).toMatch(/^reloaded +yes\nchanged/);
     expect(stage.config.reloads).toBe(1);

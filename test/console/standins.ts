@@ -10,6 +10,8 @@ import type {
   LocalOptions,
   PublishOutcome,
   SubscriptionView,
+  TopicTraffic,
+  TopicView,
 } from '../../src/broker/broker.ts';
 import type {
   BridgeControl,
@@ -88,6 +90,7 @@ export class BrokerStandIn implements Broker {
   readonly clientList = new Map<string, ClientView>();
   readonly subscriptionList: SubscriptionView[] = [];
   readonly retainedList = new Map<string, Message>();
+  readonly topicList: TopicView[] = [];
   readonly published: Published[] = [];
   readonly kicked: [string, boolean][] = [];
   readonly handlers = new Set<(event: BrokerEvent) => void>();
@@ -157,6 +160,11 @@ export class BrokerStandIn implements Broker {
     for (const message of this.retainedList.values()) {
       if (topicFilter === '#' || message.topic === topicFilter) yield message;
     }
+  }
+
+  traffic(): TopicTraffic {
+    const others = { topic: '', messages: 7, bytes: 70, messageRate: 0.5, byteRate: 5 };
+    return { limit: 20_000, windowMs: 6000.4, topics: this.topicList, others };
   }
 
   kick(clientId: string, dropSession: boolean): boolean {
@@ -352,6 +360,7 @@ export class ConsoleStage {
       pages: null,
       ready: () => this.ready,
       settings: () => this.settings,
+      makeHash: async (password) => `hash of ${password}`,
       ...more,
     };
     this.process = new ProcessMetrics(this.metrics, this.options.clock);
