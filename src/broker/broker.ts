@@ -124,6 +124,28 @@ export interface SubscriptionView {
   readonly subscriptionIdentifier: number;
 }
 
+/** Messages that were published on one topic, whoever published them and whoever got them. */
+export interface TopicView {
+  readonly topic: string;
+  /** Since the topic is counted. */
+  readonly messages: number;
+  /** Of payloads. */
+  readonly bytes: number;
+  /** A second, over the window. */
+  readonly messageRate: number;
+  readonly byteRate: number;
+}
+export interface TopicTraffic {
+  /** Topics that are counted one by one at most. */
+  readonly limit: number;
+  /** Milliseconds that the rates are over. */
+  readonly windowMs: number;
+  /** Topics counted one by one, in no particular order. */
+  readonly topics: Iterable<TopicView>;
+  /** All others together: topics past the limit, very long ones, those that had been silent and made room. Its topic is "". */
+  readonly others: TopicView;
+}
+
 /** Things that happened, for console, webhooks and $SYS client status. Emitted in order, never per message. */
 export type BrokerEvent =
   | { readonly kind: 'connected'; readonly client: ClientView }
@@ -152,6 +174,8 @@ export interface Broker extends Service {
   subscriptions(clientId?: string): Iterable<SubscriptionView>;
   /** Stored retained messages that match the filter. */
   retained(topicFilter: string): Iterable<Message>;
+  /** What is published, topic by topic; absent where the engine does not count that. */
+  traffic?(): TopicTraffic;
   /** Ends the connection (v5: DISCONNECT 0x98) and, if asked, the session. False when there is no such client. */
   kick(clientId: string, dropSession: boolean): boolean;
 }

@@ -12,6 +12,7 @@ import { Outbox } from '../delivery/outbox.ts';
 import type { Message } from '../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../mqtt/reason.ts';
 import { Routes } from '../router/routes.ts';
+import { COUNTED_TOPICS, WINDOW_MS } from '../router/topics.ts';
 import { Budget } from '../session/budget.ts';
 import { Client } from '../session/client.ts';
 import { Contests } from '../session/contest.ts';
@@ -29,6 +30,7 @@ import type {
   LocalClient,
   LocalOptions,
   SubscriptionView,
+  TopicTraffic,
 } from './broker.ts';
 import { NativeLocalClient } from './local.ts';
 import { declareBrokerMetrics } from './metrics.ts';
@@ -118,6 +120,7 @@ export class NativeBroker implements Broker {
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
     this.timers.push(this.core.clock.every(SWEEP_MS, () => this.core.router.sweep()));
+    this.timers.push(this.core.clock.every(WINDOW_MS, () => this.core.router.turnTopics()));
   }
 
   /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
@@ -235,6 +238,11 @@ export class NativeBroker implements Broker {
   *retained(topicFilter: string): Iterable<Message> {
     const messages = this.core.router.retained(topicFilter);
     for (let step = messages.next(); step.done !== true; step = messages.next()) yield step.value;
+  }
+
+  traffic(): TopicTraffic {
+    const { topics } = this.core.router;
+    return { limit: COUNTED_TOPICS, windowMs: topics.windowMs, topics: topics.list(), others: topics.others() };
   }
 
   kick(clientId: string, dropSession: boolean): boolean {

@@ -1,6 +1,7 @@
 // REST: clients and subscriptions in NanoMQ's shapes, and what goes beyond them (search, pages, kick).
 // Called by routes.ts. Rows are built only for the page that is shown; the will's payload only for admins.
 import type { ClientView, SubscriptionView } from '../broker/broker.ts';
+import { isTopicName, matches, parseShare } from '../mqtt/topic.ts';
 import { type Answer, data, done, fail } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import { collect, collectSorted, PAGE_QUERY, readPage } from './page.ts';
@@ -184,9 +185,15 @@ async function listSubscriptions(options: ConsoleOptions, call: Call, clientId: 
   const page = readPage(call.query);
   if ('status' in page) return page;
   const topic = call.query.get('topic');
+  const search = call.query.get('search')?.toLowerCase();
+  const taken = call.query.get('matches');
+  if (taken !== undefined && !isTopicName(taken)) return fail('query', `${taken} is no topic`);
   const { rows, meta } = await collect(
     options.broker.subscriptions(clientId),
-    (s) => topic === undefined || s.topicFilter === topic,
+    ({ topicFilter }) =>
+      (topic === undefined || topicFilter === topic) &&
+      (search === undefined || topicFilter.toLowerCase().includes(search)) &&
+      (taken === undefined || matches(parseShare(topicFilter)?.topicFilter ?? topicFilter, taken)),
     subscriptionRow,
     page,
   );
@@ -196,6 +203,8 @@ async function listSubscriptions(options: ConsoleOptions, call: Call, clientId: 
 const SUBSCRIPTION_QUERY: readonly QueryParameter[] = [
   { name: 'clientid', text: 'of this client only', type: 'string' },
   { name: 'topic', text: 'this topic filter only', type: 'string' },
+  { name: 'search', text: 'part of the topic filter, upper or lower case', type: 'string' },
+  { name: 'matches', text: 'filters that take this topic, shared ones too', type: 'string' },
   ...PAGE_QUERY,
 ];
 

@@ -20,6 +20,7 @@ import { get, type Route } from './route.ts';
 import { securityRoutes } from './security.ts';
 import { sessionRoutes } from './session.ts';
 import { settingRoutes } from './settings.ts';
+import { topicRoutes } from './topics.ts';
 import { userRoutes } from './users.ts';
 
 /** What the routes work on, each made once by http.ts. */
@@ -42,6 +43,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...mqttBridgeRoutes(options),
     ...nngRoutes(options),
     ...retainedRoutes(options),
+    ...topicRoutes(options),
     ...eventRoutes(feed),
     ...securityRoutes(options),
     ...userRoutes(options),

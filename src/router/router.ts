@@ -23,11 +23,20 @@ export interface GroupTargets {
   pick(publication: Publication): Target | null;
 }
 
+/** What has been published on a topic, raised in place for each message. */
+export interface TopicCount {
+  messages: number;
+  /** Of payloads. */
+  bytes: number;
+}
+
 export interface Route {
   readonly topic: string;
   readonly version: number;
   readonly targets: readonly Target[];
   readonly groups: readonly GroupTargets[];
+  /** Of the topic, whatever its routes were before. */
+  readonly count: TopicCount;
 }
 
 /** Counters, changed in place. */

@@ -8,6 +8,7 @@ import type { Journal } from '../store/store.ts';
 import { RetainedStore } from './retained.ts';
 import type { GroupTargets, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
+import { runPayloadBytes, TopicCounts } from './topics.ts';
 import { SubscriptionTrie } from './trie.ts';
 
 /** Routes kept; above that all are forgotten and found again as they are needed. */
@@ -20,6 +21,7 @@ export class Routes implements Router {
   subscriptionCount = 0;
   sharedCount = 0;
   readonly stats: RouterStats = { received: 0, noSubscribers: 0 };
+  readonly topics: TopicCounts;
   private readonly trie = new SubscriptionTrie();
   private readonly routes = new Map<string, Route>();
   private readonly store = new RetainedStore();
@@ -30,6 +32,7 @@ export class Routes implements Router {
   constructor(journal: Journal, clock: Clock) {
     this.journal = journal;
     this.clock = clock;
+    this.topics = new TopicCounts(clock);
   }
 
   get filterCount(): number {
@@ -91,6 +94,8 @@ export class Routes implements Router {
 
   publish(publication: Publication, route: Route): number {
     this.stats.received++;
+    route.count.messages++;
+    route.count.bytes += publication.payloadEnd - publication.payloadStart;
     if (publication.retain) this.retain(publication);
     const targets = route.targets;
     let receivers = 0;
@@ -120,6 +125,9 @@ export class Routes implements Router {
     longest: number,
   ): number {
     this.stats.received += count;
+    const { buffer, payloadStart } = publication;
+    route.count.messages += count;
+    route.count.bytes += runPayloadBytes(buffer, payloadStart, start, end, count, longest);
     const targets = route.targets;
     let receivers = 0;
     for (let i = 0; i < targets.length; i++) {
@@ -162,6 +170,11 @@ export class Routes implements Router {
     });
   }
 
+  /** To be called once in a window of the topic counts. */
+  turnTopics(): void {
+    if (this.topics.turn()) this.version++;
+  }
+
   /** Removes one retained message, as an empty retained publish would. */
   forget(topic: string): boolean {
     const removed = this.store.delete(topic);
@@ -200,7 +213,7 @@ export class Routes implements Router {
       const pick = group.targetsFor(topic);
       if (pick !== null) picks.push(pick);
     }
-    return { topic, version: this.version, targets, groups: picks };
+    return { topic, version: this.version, targets, groups: picks, count: this.topics.of(topic) };
   }
 }
 

@@ -174,3 +174,16 @@ describe('GET /topic-tree', () => {
     expect([cut, data[1].length]).toEqual([true, 20_000]);
   });
 });
+
+test('subscriptions are found by part of their filter and by a topic that they take', async () => {
+  for (const filter of ['a/#', 'a/b', 'A/c', '$share/g/+/b', '#'])
+    stage.broker.subscriptionList.push(subscriptionView('finder', filter));
+  const found = async (query: string): Promise<string[]> => {
+    const { data } = (await ask(stage.server.port, 'GET', `/api/v4/subscriptions?clientid=finder&${query}`)).json;
+    return data.map(({ topic }: { topic: string }) => topic);
+  };
+  expect(await found('search=a/')).toEqual(['a/#', 'a/b', 'A/c']);
+  expect(await found('matches=a/b')).toEqual(['a/#', 'a/b', '$share/g/+/b', '#']);
+  expect(await found('matches=$SYS/x')).toEqual([]);
+  expect((await ask(stage.server.port, 'GET', '/api/v4/subscriptions?matches=a/%2B')).status).toBe(400);
+});
