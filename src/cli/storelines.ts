@@ -85,6 +85,8 @@ const line = v.variant('type', [
     state: v.picklist(['queued', 'sent', 'received']),
     packetId: uint16,
     subscriptionIdentifiers: v.array(varint),
+    // Absent in lines of a store of format 1.
+    share: v.optional(v.nullable(text), null),
     message,
   }),
   v.strictObject({ type: v.literal('inbound'), clientId: text, packetId: uint16 }),

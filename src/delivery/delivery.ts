@@ -17,15 +17,10 @@ export interface Target {
   readonly subscriptionIdentifiers: readonly number[] | null;
   /** What the receiver gets of its own messages: this target less its No Local subscriptions [MQTT-3.8.3-3]; null = nothing. */
   own: Target | null;
-  /** The shared group through which it matched, if any. */
-  readonly share: Share | null;
+  /** The shared subscription through which it matched ($share/<name>/<filter>), if any. */
+  readonly share: string | null;
   /** Rank of the earliest subscription: targets are served in this order. */
   readonly order: number;
-}
-
-/** A shared subscription seen from a message that one member could not finish: somebody else gets it (MQTT 5.0 section 4.8.2). */
-export interface Share {
-  redeliver(message: Message, except: Receiver): void;
 }
 
 export interface Receiver {
@@ -127,6 +122,8 @@ export interface OutboxOptions {
   readonly stats: DeliveryStats;
   /** Read right of the session's present user for a topic; asked again for what waited: rights are those of the moment of delivery. */
   readonly mayReceive: (topic: string) => boolean;
+  /** Gives a message that this session cannot finish to another member of its shared subscription (MQTT 5.0 section 4.8.2). */
+  readonly redeliver: (share: string, message: Message, except: Receiver) => void;
   /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
   readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
 }

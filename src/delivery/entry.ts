@@ -3,7 +3,7 @@
 import type { Message } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { QueuedState, StoredMessage } from '../store/store.ts';
-import type { Share, Target } from './delivery.ts';
+import type { Target } from './delivery.ts';
 
 export interface Entry extends StoredMessage {
   readonly sequence: number;
@@ -11,7 +11,7 @@ export interface Entry extends StoredMessage {
   readonly qos: Qos;
   readonly retain: boolean;
   readonly subscriptionIdentifiers: readonly number[];
-  readonly share: Share | null;
+  readonly share: string | null;
   /** 'queued' until PUBLISH has been sent once: the next time it carries DUP [MQTT-3.3.1-1]. */
   state: QueuedState;
   /** 0 while it only waits. */
@@ -52,7 +52,7 @@ export function entryOf(stored: StoredMessage): Entry {
     qos: stored.qos,
     retain: stored.retain,
     subscriptionIdentifiers: stored.subscriptionIdentifiers,
-    share: null,
+    share: stored.share,
     state: stored.state,
     packetId: stored.packetId,
     stored: true,

@@ -25,6 +25,7 @@ export class Outbox implements SessionOutbox {
   private readonly journal: Journal;
   private readonly tally: Tally;
   private readonly readable: (topic: string) => boolean;
+  private readonly redeliver: OutboxOptions['redeliver'];
   private readonly queue = new Waiting();
   private readonly inflight = new Inflight();
   private readonly view: Publication;
@@ -43,6 +44,7 @@ export class Outbox implements SessionOutbox {
     this.limits = options.limits;
     this.tally = new Tally(options.stats, options.onTrouble);
     this.readable = options.mayReceive;
+    this.redeliver = options.redeliver;
     this.resumable = resumable;
     this.view = new Publication({ kind: 'server', clientId: '', username: null, bridge: null });
   }
@@ -103,7 +105,7 @@ export class Outbox implements SessionOutbox {
     }
     if (!direct && !this.fits(publication)) return;
     if (this.durable) {
-      if (!this.journal.accepting) {
+      if (!this.journal.accepting && !publication.promised) {
         this.refuse(publication);
         return;
       }
@@ -239,7 +241,7 @@ export class Outbox implements SessionOutbox {
     }
     this.inflight.clear();
     this.queue.clear();
-    for (const entry of shared) entry.share?.redeliver(entry.message, this);
+    for (const { share, message } of shared) if (share !== null) this.redeliver(share, message, this);
     // Their new places are written before this session's end, which follows, can be.
     if (shared.length > 0 && this.journal.durable) this.journal.barrierAll(new Hold());
   }

@@ -109,6 +109,8 @@ export class Publication {
   wireVersion: Version = 4;
   /** Set by whoever told the journal of it: the acknowledgement then waits for the commit. */
   stored = false;
+  /** Accepted before (a will, a message of a member that has gone): a store that takes nothing new takes it all the same. */
+  promised = false;
   origin: Origin;
   private kept: Message | null = null;
   private waiting: Hold | null = null;
@@ -122,6 +124,7 @@ export class Publication {
     this.kept = null;
     this.waiting = null;
     this.stored = false;
+    this.promised = false;
     this.topicUtf8 = null;
     this.packetStart = -1;
     this.properties = null;

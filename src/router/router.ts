@@ -1,7 +1,7 @@
 // SEAM of router/: from a topic to everybody who gets it. Used by session/ (subscribe, publish), broker/ (local clients, introspection).
 // A Route is the answer for one topic, cached until any subscription changes; whoever keeps one compares its version.
 // Contract: publish() serves targets in the order of their subscriptions, stores retained messages, and never throws.
-import type { Receiver, Share, Target } from '../delivery/delivery.ts';
+import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
 
@@ -19,7 +19,6 @@ export interface Subscription extends SubscriptionRequest {
 
 /** A shared subscription with the members that match a topic. */
 export interface GroupTargets {
-  readonly group: Share;
   pick(publication: Publication): Target | null;
 }
 
@@ -66,6 +65,8 @@ export interface Router {
     count: number,
     longest: number,
   ): number;
+  /** A member of the shared subscription `topicFilter` could not finish this message: another one gets it (MQTT 5.0 section 4.8.2). */
+  redeliver(topicFilter: string, message: Message, except: Receiver): void;
   /** Retained messages that match, lazily; the store may change meanwhile. */
   retained(topicFilter: string): Iterator<Message>;
   /** The same in pieces of bounded work: null where many topics were looked at and none matched. */

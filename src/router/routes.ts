@@ -158,6 +158,11 @@ export class Routes implements Router {
     return this.store.match(topicFilter);
   }
 
+  redeliver(topicFilter: string, message: Message, except: Receiver): void {
+    const share = splitShare(topicFilter);
+    if (share !== null) this.trie.findGroup(share.name, share.filter)?.redeliver(message, except);
+  }
+
   /** Stores messages found in the journal at start. */
   restore(messages: readonly Message[]): void {
     for (const message of messages) this.store.set(message);

@@ -1,20 +1,19 @@
 // Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group.
 // Used by routes.ts. Round robin over members that can take it at once; then over those that are connected; only when none is, an
 // offline member queues it.
-import type { Receiver, Share, Target } from '../delivery/delivery.ts';
+import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Message, Publication } from '../mqtt/message.ts';
 import type { GroupTargets, Subscription } from './router.ts';
 
-export class SharedGroup implements Share {
-  readonly shareName: string;
-  readonly filter: string;
+export class SharedGroup {
+  /** $share/<name>/<filter> */
+  readonly topicFilter: string;
   readonly members = new Map<Receiver, Subscription>();
   private readonly targets = new Map<Receiver, Target>();
   private cursor = 0;
 
   constructor(shareName: string, filter: string) {
-    this.shareName = shareName;
-    this.filter = filter;
+    this.topicFilter = `$share/${shareName}/${filter}`;
   }
 
   add(subscription: Subscription): boolean {
@@ -26,7 +25,7 @@ export class SharedGroup implements Share {
       retainAsPublished: subscription.retainAsPublished,
       subscriptionIdentifiers: subscription.subscriptionIdentifier > 0 ? [subscription.subscriptionIdentifier] : null,
       own: null,
-      share: this,
+      share: this.topicFilter,
       order: subscription.order,
     };
     target.own = target;
@@ -42,16 +41,17 @@ export class SharedGroup implements Share {
   /** Those of the members that may read `topic`, to pick from. */
   targetsFor(topic: string): GroupTargets | null {
     const candidates = [...this.targets.values()].filter((t) => t.receiver.mayReceive(topic));
-    return candidates.length === 0 ? null : { group: this, pick: () => this.choose(candidates, null) };
+    return candidates.length === 0 ? null : { pick: () => this.choose(candidates, null) };
   }
 
-  /** A member could not finish this message: another one gets it, if there is one. */
+  /** A member could not finish this message: another one gets it, if there is one, whatever the store says: it was promised already. */
   redeliver(message: Message, except: Receiver): void {
     const candidates = [...this.targets.values()].filter((t) => t.receiver.mayReceive(message.topic));
     const target = this.choose(candidates, except);
     if (target === null) return;
     const publication = new Publication(message.origin);
     publication.load(message);
+    publication.promised = true;
     target.receiver.deliver(publication, target);
   }
 

@@ -137,8 +137,8 @@ export class Registry {
 
   /** Takes over what the journal has kept; sessions and wills that came due meanwhile are ended and published. */
   restore(restored: readonly RestoredSession[], access: () => Access): void {
-    const now = this.core.clock.now();
-    for (const { session: stored, subscriptions, queue, inbound, will } of restored) {
+    // First all of them, then what came due: wills and messages of shared subscriptions find everybody they are for.
+    for (const { session: stored, subscriptions, queue, inbound } of restored) {
       const identity: Identity = {
         clientId: stored.clientId,
         username: stored.username,
@@ -156,6 +156,11 @@ export class Registry {
       for (const packetId of inbound) session.inbound.add(packetId);
       for (const subscription of subscriptions) this.resubscribe(session, subscription);
       this.sessions.set(stored.clientId, session);
+    }
+    const now = this.core.clock.now();
+    for (const { session: stored, will } of restored) {
+      const session = this.sessions.get(stored.clientId);
+      if (session === undefined) continue;
       // A session that was connected when the gateway died counts from now.
       const expiresAt = stored.expiresAt === 0 ? this.expiresAt(session) : stored.expiresAt;
       if (will !== null)
@@ -264,6 +269,7 @@ export class Registry {
         core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
         const publication = new Publication(session.origin);
         publication.load(this.willMessage(session, will));
+        publication.promised = true;
         core.turn.enter();
         core.router.publish(publication, core.router.route(will.topicName));
         core.turn.leave();

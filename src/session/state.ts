@@ -61,6 +61,7 @@ export class Session {
         limits: core.limits.outbox,
         stats: core.delivery,
         mayReceive: (topic) => this.mayReceive(topic),
+        redeliver: (share, message, except) => core.router.redeliver(share, message, except),
         onTrouble: (reason) => this.trouble(core, reason),
       },
       false,

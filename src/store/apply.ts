@@ -44,10 +44,18 @@ class Inserter {
   /** A row of seven values. */
   add(a: Value, b: Value, c: Value, d: Value, e: Value, f: Value, g: Value): void {
     this.values.push(a, b, c, d, e, f, g);
-    if (this.values.length === this.full) {
-      this.group.run(this.values);
-      this.values = [];
-    }
+    if (this.values.length === this.full) this.insert();
+  }
+
+  /** A row of eight values. */
+  addEight(a: Value, b: Value, c: Value, d: Value, e: Value, f: Value, g: Value, h: Value): void {
+    this.values.push(a, b, c, d, e, f, g, h);
+    if (this.values.length === this.full) this.insert();
+  }
+
+  private insert(): void {
+    this.group.run(this.values);
+    this.values = [];
   }
 
   flush(): void {
@@ -85,7 +93,7 @@ export class Applier {
   constructor(db: Database) {
     this.db = db;
     this.messages = new Inserter(db, 'message', 7);
-    this.queued = new Inserter(db, 'queued', 7);
+    this.queued = new Inserter(db, 'queued', 8);
     const shared = db
       .prepare('SELECT message, count(*) FROM queued GROUP BY message HAVING count(*) > 1', true)
       .all([]);
@@ -264,7 +272,7 @@ export class Applier {
     const flags = r.u8();
     const state = r.u8();
     const packetId = r.u32();
-    this.queued.add(slot, sequence, this.current, flags, state, packetId, r.blob());
+    this.queued.addEight(slot, sequence, this.current, flags, state, packetId, r.blob(), r.text());
   }
 
   private retained(r: FrameReader): void {

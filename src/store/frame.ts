@@ -7,7 +7,7 @@
 //   SUBSCRIPTION_PUT     text topicFilter, u8 options, f64 identifier
 //   SUBSCRIPTION_DELETE  text topicFilter
 //   MESSAGE              message   (slot is 0; the QUEUED events behind it mean this message)
-//   QUEUED               f64 sequence, u8 flags, u8 state, u32 packetId, bytes identifiers (u32 each)
+//   QUEUED               f64 sequence, u8 flags, u8 state, u32 packetId, bytes identifiers (u32 each), text share
 //   STATE                f64 sequence, u8 state, u32 packetId
 //   DONE                 f64 sequence
 //   INBOUND_PUT/DELETE   f64 packetId

@@ -304,6 +304,7 @@ function writeEvent(frame: FrameWriter, event: Event): void {
       frame.u8(event.state);
       frame.u32(event.packetId);
       frame.numbers(stored.subscriptionIdentifiers);
+      frame.text(stored.share);
       return;
     }
     case STATE:

@@ -31,7 +31,7 @@ const SELECT: Record<Table, string> = {
   message:
     'SELECT id, topic, payload, flags, expires_at, properties, origin FROM message WHERE id > ? ORDER BY id LIMIT ?',
   queued:
-    'SELECT session, sequence, message, flags, state, packet_id, identifiers FROM queued ORDER BY session, sequence',
+    'SELECT session, sequence, message, flags, state, packet_id, identifiers, share FROM queued ORDER BY session, sequence',
   retained:
     'SELECT rowid, topic, payload, flags, expires_at, properties, origin FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?',
   spool: 'SELECT id, bridge, sequence, bytes FROM spool WHERE id > ? ORDER BY id LIMIT ?',
@@ -226,6 +226,7 @@ export class Restorer {
       state: STATES[whole(row[4], 2)],
       packetId: whole(row[5], 0xffff),
       subscriptionIdentifiers: identifiers(bytes(row[6])),
+      share: row[7] === null ? null : string(row[7]),
     });
   }
 

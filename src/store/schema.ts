@@ -30,7 +30,10 @@ CREATE TABLE spool (id INTEGER PRIMARY KEY, bridge TEXT, sequence INTEGER, bytes
 CREATE UNIQUE INDEX spool_order ON spool (bridge, sequence);
 `;
 
-const MIGRATIONS: readonly string[] = [VERSION_1];
+/** A message of a shared subscription names it, so that another member gets it when its session ends. What is there already names none. */
+const VERSION_2 = 'ALTER TABLE queued ADD COLUMN share TEXT';
+
+const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
 
 /** The format this program writes. */
 export const FORMAT_VERSION = MIGRATIONS.length;

@@ -38,6 +38,8 @@ export interface StoredMessage {
   readonly qos: Qos;
   readonly retain: boolean;
   readonly subscriptionIdentifiers: readonly number[];
+  /** The shared subscription through which it came ($share/<name>/<filter>): it goes to another member when the session ends. */
+  readonly share: string | null;
   /** 'sent': PUBLISH went out with this packet id; 'received': PUBREC came, PUBREL is due. */
   readonly state: QueuedState;
   readonly packetId: number;

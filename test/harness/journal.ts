@@ -162,6 +162,7 @@ export function queued(
     qos: 1,
     retain: false,
     subscriptionIdentifiers: [],
+    share: null,
     state,
     packetId: state === 'queued' ? 0 : sequence,
     ...more,

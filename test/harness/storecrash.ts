@@ -76,6 +76,7 @@ function publish(session: number): void {
     qos: 1,
     retain: false,
     subscriptionIdentifiers: [],
+    share: null,
     state: online ? 'sent' : 'queued',
     packetId: online ? sequence % 65535 : 0,
   });

@@ -32,9 +32,10 @@ class Place {
     });
   }
 
-  /** Starts a broker; the one before is stopped as SIGTERM does it. */
-  async next(options: RoomOptions = {}): Promise<Room> {
+  /** Starts a broker; the one before is stopped as SIGTERM does it, `downMs` before. */
+  async next(options: RoomOptions = {}, downMs = 0): Promise<Room> {
     await this.room?.stop();
+    this.clock.setWall(this.clock.now() + downMs);
     const { journal } = testJournal(this.path);
     this.room = await openRoom({ ...options, journal, clock: this.clock });
     return this.room;
@@ -301,6 +302,67 @@ describe('over a restart', () => {
     const back = await after.client('c', KEEP);
     expect(await back.message()).toMatchObject({ payload: 'x', dup: true, packetId: first.packetId });
     expect(await publisher.messages()).toEqual([]);
+  });
+
+  it('what a member of a shared subscription does not finish still goes to another one when its session ends [MQTT-4.8.2-5] [B078]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    const gone = await before.client('gone', { cleanStart: false, expiry: 60 });
+    await gone.subscribe('$share/g/t', 1);
+    const publisher = await before.client('p');
+    await publisher.published('t', 'sent', 1);
+    await gone.message(false);
+    await gone.drop();
+    await publisher.published('t', 'queued', 1);
+    const other = await before.client('other', KEEP);
+    await other.subscribe('$share/g/t', 1);
+    await other.drop();
+    const after = bind(await place.next());
+    const heir = await after.client('other', KEEP);
+    expect(await heir.messages()).toEqual([]);
+    await after.room.advance(61_000);
+    expect((await heir.messages()).map((m) => m.payload)).toEqual(['sent', 'queued']);
+  });
+
+  it('a member whose session ended meanwhile leaves its messages to a member that is restored after it [MQTT-4.8.2-5]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    const gone = await before.client('gone', { cleanStart: false, expiry: 60 });
+    await gone.subscribe('$share/g/t', 1);
+    await gone.drop();
+    await (await before.client('p')).published('t', 'x', 1);
+    const other = await before.client('other', KEEP);
+    await other.subscribe('$share/g/t', 1);
+    await other.drop();
+    const after = bind(await place.next({}, 120_000));
+    expect((await (await after.client('other', KEEP)).messages()).map((m) => m.payload)).toEqual(['x']);
+    // What has moved is stored in its new place.
+    const later = bind(await place.next());
+    expect(await (await later.client('other', KEEP)).messages()).toEqual([]);
+  });
+
+  it('a will that came due with the end of its session reaches a session that is restored after it [MQTT-3.1.2-8]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    const will = {
+      topicName: 'will',
+      payload: Buffer.from('x'),
+      qos: 1,
+      retain: false,
+      properties: null,
+      delayInterval: 600,
+    } as const;
+    const gone = await before.client('gone', { cleanStart: false, expiry: 60, will });
+    await gone.drop();
+    const watcher = await before.client('watcher', KEEP);
+    await watcher.subscribe('will', 1);
+    await watcher.drop();
+    const after = bind(await place.next({}, 120_000));
+    await after.room.advance(0);
+    expect((await (await after.client('watcher', KEEP)).messages()).map((m) => m.payload)).toEqual(['x']);
+    const later = bind(await place.next());
+    await later.room.advance(1_000_000);
+    expect(await (await later.client('watcher', KEEP)).messages()).toEqual([]);
   });
 
   it('messages from before and after it arrive in order [B074]', async () => {
