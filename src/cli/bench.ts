@@ -24,6 +24,7 @@ interface BenchOptions {
   readonly size: number;
   readonly qos: Qos;
   readonly subQos?: Qos;
+  readonly durable?: boolean;
   readonly count: number;
   readonly seconds: number;
   readonly warmup?: number;
@@ -99,6 +100,8 @@ function defaultWindow({ qos: level, size }: BenchOptions): number {
 function loadOptions(options: BenchOptions): LoadOptions {
   const { publishTo, receiveFrom } = { publishTo: options.pubUrl ?? null, receiveFrom: options.subUrl ?? null };
   if (publishTo !== null && options.pubs !== 1) throw new GatewayError('CLI-USAGE', '--pub-url has one publisher');
+  if (options.durable === true && receiveFrom !== null)
+    throw new GatewayError('CLI-USAGE', '--durable is for MQTT subscribers: SP knows no sessions');
   if (options.subs === 0 && options.qos === 0 && options.rate === 0) {
     throw new GatewayError('CLI-USAGE', 'without subscribers and acknowledgements a --rate is needed');
   }
@@ -115,6 +118,7 @@ function loadOptions(options: BenchOptions): LoadOptions {
     size: options.size,
     qos: options.qos,
     subscriptionQos: options.subQos ?? options.qos,
+    durable: options.durable ?? false,
     count: options.count,
     seconds: options.seconds,
     // A run of a fixed count is measured whole, one of a fixed time after everything is warm.
@@ -199,6 +203,7 @@ export function registerBench(program: Command, context: Context): void {
     .option('-s, --size <bytes>', 'payload bytes', whole(MIN_PAYLOAD, 200_000_000), 64)
     .option('-q, --qos <qos>', 'QoS of publishers', qos, 0)
     .option('-Q, --sub-qos <qos>', 'QoS of subscriptions (default: the same)', qos)
+    .option('--durable', 'subscribers have sessions that are kept, and are stored where the broker stores')
     .option('-n, --count <messages>', 'messages to send; without it the time decides', whole(0, 1e12), 0)
     .option('-d, --seconds <seconds>', 'how long to send', positive, 5)
     .option('--warmup <seconds>', 'time at the start that is not measured', positive)

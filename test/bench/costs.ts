@@ -6,11 +6,12 @@ import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type Browser, chromium } from 'playwright-core';
 import type { LoadResult } from '../../src/cli/bench/run.ts';
 import { encodeConnect } from '../../src/codec/connect.ts';
 import { encodeSubscribe, encodeUnsubscribe } from '../../src/codec/subscribe.ts';
 import { CONNECT, SUBSCRIBE, UNSUBSCRIBE } from '../../src/mqtt/packet.ts';
-import { Server } from './server.ts';
+import { freePort, Server } from './server.ts';
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
@@ -25,6 +26,22 @@ const ACL = [
   'topic readwrite bench/#',
 ].join('\n');
 
+/** `sync = ack` is what a path means. */
+const STORE = 'persistence { enable = true, path = "{dir}/store.db" }';
+/** Publishers beside one subscriber: a thousand clients. */
+const CROWD = ['-q', '0', '--pubs', '999', '--window', '20000'];
+const CHROMIUM = '/usr/bin/chromium';
+const consolePort = await freePort();
+
+/** The overview with its live plots, and the list of clients, each in a browser window of its own session. */
+const watched: Side = {
+  conf: `http_server { ip_addr = "127.0.0.1", port = ${consolePort}, username = admin, password = secret }`,
+  prepare: openConsoles,
+};
+
+/** Takes back what prepare() has made. */
+type Undo = () => Promise<void> | void;
+
 interface Cost {
   readonly name: string;
   readonly text: string;
@@ -36,7 +53,7 @@ interface Side {
   readonly files?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
   /** Done once, before the load. */
-  readonly prepare?: (server: Server) => Promise<void>;
+  readonly prepare?: (server: Server) => Promise<Undo>;
 }
 
 const COSTS: readonly Cost[] = [
@@ -57,10 +74,44 @@ const COSTS: readonly Cost[] = [
     plain: {},
     featured: { prepare: manySubscriptions },
   },
+  {
+    name: 'durable',
+    text: 'subscriber with a durable session, QoS 1',
+    plain: { conf: STORE, args: ['--window', '20000'] },
+    featured: { conf: STORE, args: ['--window', '20000', '--durable'] },
+  },
+  {
+    name: 'consoles',
+    text: 'two open consoles, 1,000 clients at 50,000/s, QoS 0',
+    plain: { args: [...CROWD, '-r', '50000'] },
+    featured: { ...watched, args: [...CROWD, '-r', '50000'] },
+  },
+  {
+    name: 'consoles-full',
+    text: 'two open consoles, 1,000 clients as fast as it goes, QoS 0',
+    plain: { args: CROWD },
+    featured: { ...watched, args: CROWD },
+  },
 ];
 
+/** Two browser windows on the pages that are busiest; they stay open to the end of the comparison. */
+async function openConsoles(): Promise<Undo> {
+  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  for (const page of ['Overview', 'Clients']) {
+    const context = await browser.newContext({ locale: 'en-US' });
+    const tab = await context.newPage();
+    tab.setDefaultTimeout(20_000);
+    await tab.goto(`http://127.0.0.1:${consolePort}/`);
+    await tab.getByLabel('User').fill('admin');
+    await tab.getByLabel('Password').fill('secret');
+    await tab.getByRole('button', { name: 'Log in' }).click();
+    await tab.getByRole('link', { name: page }).first().click();
+  }
+  return () => browser.close();
+}
+
 /** A client with a great many subscriptions that stays; says how long it took to make and, once, to end them. */
-async function manySubscriptions(server: Server): Promise<void> {
+async function manySubscriptions(server: Server): Promise<Undo> {
   const socket = net.connect(server.port, '127.0.0.1');
   let answers = 0;
   let wake = (): void => {};
@@ -105,7 +156,7 @@ async function manySubscriptions(server: Server): Promise<void> {
     await answered(packets);
   });
   await subscribe();
-  socket.unref();
+  return () => void socket.destroy();
 }
 
 interface Sample {
@@ -140,18 +191,20 @@ function median(values: readonly number[]): number {
 async function compare(cost: Cost, rounds: number, seconds: number): Promise<string> {
   const sides = [cost.plain, cost.featured];
   const servers: Server[] = [];
+  const undo: Undo[] = [];
   const samples: [Sample[], Sample[]] = [[], []];
   try {
     for (const side of sides) {
       const server = await Server.gateway(root, [], side.conf, side.files);
       servers.push(server);
       await server.start();
-      await side.prepare?.(server);
+      if (side.prepare !== undefined) undo.push(await side.prepare(server));
     }
     for (let round = 0; round < rounds; round++) {
       for (const [i, side] of sides.entries()) samples[i].push(await measure(servers[i], side.args ?? [], seconds));
     }
   } finally {
+    for (const back of undo) await back();
     for (const server of servers) await server.stop();
   }
   const [plain, featured] = samples.map((list) => ({

@@ -32,6 +32,7 @@ function options(over: Partial<LoadOptions> = {}): LoadOptions {
     size: 32,
     qos: 0,
     subscriptionQos: 0,
+    durable: false,
     count: 2000,
     seconds: 0,
     warmupSeconds: 0,
@@ -59,6 +60,15 @@ describe('a load', () => {
   ] as const)('of QoS $qos with version $version arrives whole and in order', async ({ qos, version }) => {
     const result = await new LoadRun(options({ qos, subscriptionQos: qos, version }), null).run();
     expect(result).toMatchObject({ sent: 2000, received: 2000, lost: 0, disorder: 0, gaps: 0, stalled: false });
+  });
+
+  it.each([4, 5] as const)('to durable sessions leaves none behind, version %i', async (version) => {
+    const result = await new LoadRun(
+      options({ qos: 1, subscriptionQos: 1, subscribers: 3, durable: true, version }),
+      null,
+    ).run();
+    expect(result).toMatchObject({ received: 6000, lost: 0 });
+    await expect.poll(() => [...broker.gateway.broker.clients()].length).toBe(0);
   });
 
   it('of many publishers, subscribers and topics is counted for each copy', async () => {

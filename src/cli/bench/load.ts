@@ -18,6 +18,8 @@ export interface LoadOptions {
   readonly size: number;
   readonly qos: Qos;
   readonly subscriptionQos: Qos;
+  /** Subscribers have sessions that outlive their connections: what is sent to them is stored where the broker stores. */
+  readonly durable: boolean;
   /** Messages in all; 0 = as long as `seconds` says. */
   readonly count: number;
   readonly seconds: number;
@@ -72,6 +74,8 @@ export interface Subscriber {
   readonly ready: Promise<void>;
   readonly meter: { readonly received: number; readonly disorder: number; readonly gaps: number };
   close(): void;
+  /** After close(): resolves when the broker has been told to forget the session, or cannot be. */
+  forget(): Promise<void>;
 }
 
 /** Largest block: what the kernel takes in one write without waiting, on loopback. */

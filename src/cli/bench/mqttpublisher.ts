@@ -15,19 +15,22 @@ import { Wire } from './wire.ts';
 /** Acknowledgements and CONNACK are short; a broker that sends more to a publisher is not understood. */
 const MAX_PACKET = 65_536;
 
-/** The CONNECT of a load client. */
-export function connectPacket(options: LoadOptions, clientId: string): Buffer {
+/** Seconds that a durable session of MQTT 5.0 may be left behind by a run that was killed. */
+const SESSION_EXPIRY = 3600;
+
+/** The CONNECT of a load client; `cleanStart` false goes on with its session and keeps it. */
+export function connectPacket(options: LoadOptions, clientId: string, cleanStart = true): Buffer {
   return encodeConnect({
     type: CONNECT,
     version: options.version,
     bridge: false,
     clientId,
-    cleanStart: true,
+    cleanStart,
     keepAlive: 0,
     username: options.username,
     password: options.password === null ? null : Buffer.from(options.password),
     will: null,
-    properties: null,
+    properties: cleanStart || options.version !== 5 ? null : { sessionExpiryInterval: SESSION_EXPIRY },
   });
 }
 

@@ -15,6 +15,8 @@ import { nowUs } from './payload.ts';
 import { Wire } from './wire.ts';
 
 const READ_BYTES = 262_144;
+/** Enough for the CONNACK that a session ends with. */
+const FORGET_BYTES = 1024;
 
 export class MqttSubscriber implements Subscriber {
   readonly ready: Promise<void>;
@@ -23,6 +25,7 @@ export class MqttSubscriber implements Subscriber {
   private readonly options: LoadOptions;
   private readonly events: LoadEvents;
   private readonly index: number;
+  private readonly clientId: string;
   private readonly maxPacket: number;
   private readonly frame = newFrame();
   private becomeReady: () => void = () => {};
@@ -37,17 +40,33 @@ export class MqttSubscriber implements Subscriber {
     this.options = options;
     this.events = events;
     this.index = index;
+    this.clientId = clientId;
     this.maxPacket = options.size + 66_000;
     this.meter = new Meter(options.publishers, latency, options.checkAll);
     this.ready = new Promise((resolve) => {
       this.becomeReady = resolve;
     });
     this.wire = new Wire(options.broker, READ_BYTES, this);
-    this.wire.write(connectPacket(options, clientId));
+    this.wire.write(connectPacket(options, clientId, !options.durable));
   }
 
   close(): void {
     this.wire.close();
+  }
+
+  forget(): Promise<void> {
+    if (!this.options.durable) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wire = new Wire(this.options.broker, FORGET_BYTES, {
+        consume: (_, __, end) => {
+          wire.close();
+          resolve();
+          return end;
+        },
+        lost: () => resolve(),
+      });
+      wire.write(connectPacket(this.options, this.clientId));
+    });
   }
 
   lost(why: string): void {

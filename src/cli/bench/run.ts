@@ -80,6 +80,7 @@ export class LoadRun implements LoadEvents {
       return await ended;
     } finally {
       this.stop();
+      await Promise.all(this.subscribers.map((subscriber) => subscriber.forget()));
     }
   }
 

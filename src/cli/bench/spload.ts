@@ -133,6 +133,11 @@ export class SpSubscriber extends SpWire implements Subscriber {
     this.meter = new Meter(options.publishers, latency, options.checkAll);
   }
 
+  /** SP knows no sessions. */
+  forget(): Promise<void> {
+    return Promise.resolve();
+  }
+
   lost(why: string): void {
     this.events.failed(`SP subscriber: ${why}`);
   }
