@@ -70,17 +70,6 @@ export interface Bridge extends BridgeState {
   readonly [key: string]: unknown;
 }
 
-export interface RemoteBridge {
-  readonly name: string;
-  readonly enable: boolean;
-  readonly state: string;
-  readonly last_error: string | null;
-  readonly connector: Readonly<Record<string, unknown>>;
-  readonly forwards: readonly Rule[];
-  readonly subscription: readonly Rule[];
-  readonly status?: Partial<BridgeState>;
-}
-
 export interface Client {
   readonly client_id: string;
   readonly username: string | null;
@@ -132,6 +121,27 @@ export interface Retained {
   readonly expires_at: number | null;
   readonly from_client_id: string;
   readonly from_username: string | null;
+}
+
+/** What is published on one topic, or on several. */
+export interface Traffic {
+  readonly messages: number;
+  readonly bytes: number;
+  /** A second. */
+  readonly messages_rate: number;
+  readonly bytes_rate: number;
+}
+
+export interface Topic extends Traffic {
+  readonly topic: string;
+}
+
+export interface TopicMeta extends Meta {
+  /** Milliseconds that the rates are over. */
+  readonly window_ms: number;
+  readonly sum: Traffic;
+  readonly topics_limit: number;
+  readonly others: Traffic;
 }
 
 export interface LiveMessage {

@@ -1,4 +1,5 @@
 // Adding and changing an NNG bridge: its addresses and rules, each rule with its tester; what the gateway refuses is shown at the field.
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ApiError, call, escaped, textOf } from '../lib/api.ts';
 import {
@@ -17,20 +18,11 @@ import { kept } from '../lib/keep.ts';
 import type { BridgeType } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { KeepCheck } from '../ui/keepcheck.tsx';
-import { Button, Check, Dialog, IconButton, SelectField, TextField } from '../ui/parts.tsx';
+import { Button, Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 type Problems = ReadonlyMap<string, string>;
-
-/** What a bridge may be, in the words of SP. */
-const TYPES: readonly (readonly [BridgeType, string])[] = [
-  ['pub', 'MQTT → NNG (pub)'],
-  ['sub', 'NNG → MQTT (sub)'],
-  ['push', 'MQTT → NNG (push)'],
-  ['pull', 'NNG → MQTT (pull)'],
-  ['pair', 'MQTT ↔ NNG (pair)'],
-];
 
 const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
   pub: [
@@ -181,23 +173,36 @@ function RuleFieldset({
   );
 }
 
+/** What depends on the type of a bridge. */
+function pick({ type, forwards, subscription }: BridgeForm): Pick<BridgeForm, 'type' | 'forwards' | 'subscription'> {
+  return { type, forwards, subscription };
+}
+
 function problemsOf(error: unknown): Problems {
   if (!(error instanceof ApiError)) return new Map([['', textOf(error)]]);
   const listed = error.problems.length > 0 ? error.problems : [{ pointer: error.pointer, message: error.message }];
   return byField(listed);
 }
 
-/** @param form what stands in it at first; null for a new bridge */
-export function BridgeDialog({
+/**
+ * @param form what stands in it at first; null for a new bridge
+ * @param direction the field that says what kind of bridge it is
+ */
+export function NngBridgeForm({
+  type,
   form: initial,
+  direction,
   onClose,
   onSaved,
 }: {
+  readonly type: BridgeType;
   readonly form: BridgeForm | null;
+  readonly direction: ComponentChildren;
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }) {
-  const [form, setForm] = useState<BridgeForm>(initial ?? emptyBridge('pub'));
+  const [typed, setForm] = useState<BridgeForm>(initial ?? emptyBridge(type));
+  const form = typed.type === type ? typed : { ...typed, ...pick(emptyBridge(type)) };
   const [problems, setProblems] = useState<Problems>(new Map());
   const [busy, setBusy] = useState(false);
   const set = (more: Partial<BridgeForm>): void => setForm({ ...form, ...more });
@@ -225,90 +230,77 @@ export function BridgeDialog({
       },
     );
   };
-  const title = initial === null ? t('Add a bridge') : t('Bridge {n}', { n: initial.name });
   return (
-    <Dialog title={title} onClose={onClose} wide>
-      <form class="bridge-form" onSubmit={save} noValidate>
-        <div class="dialog-body">
-          <div class="fields">
-            <SelectField
-              label={t('Direction')}
-              value={form.type}
-              onValue={(type) => {
-                const { forwards, subscription } = emptyBridge(type);
-                set({ type, forwards, subscription });
-              }}
-              options={TYPES}
-              disabled={initial !== null}
-              problem={problems.get('type')}
-            />
-            <TextField
-              label={t('Name')}
-              value={form.name}
-              onValue={(name) => set({ name })}
-              disabled={initial !== null}
-              problem={problems.get('name')}
-              mono
-            />
-            <SelectField
-              label={t('Mode')}
-              value={form.mode}
-              onValue={(mode) => set({ mode })}
-              options={[
-                ['listen', t('listen: peers dial here')],
-                ['dial', t('dial: this gateway dials')],
-              ]}
-              problem={problems.get('mode')}
-            />
-            <TextField
-              label={t('Addresses, one a line')}
-              value={form.urls}
-              onValue={(urls) => set({ urls })}
-              problem={problems.get('urls')}
-              rows={2}
-              placeholder={'tcp://127.0.0.1:9900\nipc:///tmp/bridge.ipc'}
-              mono
-              wide
-            />
-          </div>
-          {listsOf(form.type).map((list) => (
-            <RuleFieldset
-              key={list}
-              list={list}
-              rules={form[list]}
-              problems={problems}
-              onRules={(rules) => set({ [list]: rules })}
-            />
-          ))}
-          <details open={problems.has('more')}>
-            <summary>{t('More keys')}</summary>
-            <TextField
-              label={t('Other keys as JSON')}
-              hint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
-              value={form.more}
-              onValue={(more) => set({ more })}
-              problem={problems.get('more')}
-              rows={6}
-              mono
-              wide
-            />
-          </details>
-          {problems.has('') && (
-            <p class="failed" role="alert">
-              {problems.get('')}
-            </p>
-          )}
+    <form class="bridge-form" onSubmit={save} noValidate>
+      <div class="dialog-body">
+        <div class="fields">
+          {direction}
+          <TextField
+            label={t('Name')}
+            value={form.name}
+            onValue={(name) => set({ name })}
+            disabled={initial !== null}
+            problem={problems.get('name')}
+            mono
+          />
+          <SelectField
+            label={t('Mode')}
+            value={form.mode}
+            onValue={(mode) => set({ mode })}
+            options={[
+              ['listen', t('listen: peers dial here')],
+              ['dial', t('dial: this gateway dials')],
+            ]}
+            problem={problems.get('mode')}
+          />
+          <TextField
+            label={t('Addresses, one a line')}
+            value={form.urls}
+            onValue={(urls) => set({ urls })}
+            problem={problems.get('urls')}
+            rows={2}
+            placeholder={'tcp://127.0.0.1:9900\nipc:///tmp/bridge.ipc'}
+            mono
+            wide
+          />
         </div>
-        <footer class="dialog-foot">
-          <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
-          <KeepCheck />
-          <span class="spring" />
-          <Button onClick={onClose}>{t('Cancel')}</Button>
-          <Button kind="primary" type="submit" disabled={busy}>
-            {t('Save')}
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+        {listsOf(form.type).map((list) => (
+          <RuleFieldset
+            key={list}
+            list={list}
+            rules={form[list]}
+            problems={problems}
+            onRules={(rules) => set({ [list]: rules })}
+          />
+        ))}
+        <details open={problems.has('more')}>
+          <summary>{t('More keys')}</summary>
+          <TextField
+            label={t('Other keys as JSON')}
+            hint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
+            value={form.more}
+            onValue={(more) => set({ more })}
+            problem={problems.get('more')}
+            rows={6}
+            mono
+            wide
+          />
+        </details>
+        {problems.has('') && (
+          <p class="failed" role="alert">
+            {problems.get('')}
+          </p>
+        )}
+      </div>
+      <footer class="dialog-foot">
+        <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
+        <KeepCheck />
+        <span class="spring" />
+        <Button onClick={onClose}>{t('Cancel')}</Button>
+        <Button kind="primary" type="submit" disabled={busy}>
+          {t('Save')}
+        </Button>
+      </footer>
+    </form>
   );
 }

@@ -1,12 +1,13 @@
 // Bridges: each as a picture of its flow with live rates; add, change, switch, remove; a bench to try rules without touching anything.
 import { useState } from 'preact/hooks';
 import { call, can, escaped, fetchData } from '../lib/api.ts';
-import { type BridgeForm, bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
+import { bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';
 import { keeping, kept } from '../lib/keep.ts';
 import { adoptBridges, bridges as liveBridges, useLoaded } from '../lib/live.ts';
+import { remoteForm } from '../lib/remotedoc.ts';
 import { useStore } from '../lib/store.ts';
 import { directionOf } from '../lib/tracks.ts';
-import type { Bridge, BridgeState, RemoteBridge } from '../lib/types.ts';
+import type { Bridge, BridgeState } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Flow } from '../ui/flow.tsx';
 import { KeepCheck } from '../ui/keepcheck.tsx';
@@ -24,20 +25,23 @@ import {
   TextField,
 } from '../ui/parts.tsx';
 import { attempt, tell } from '../ui/toast.tsx';
-import { BridgeDialog } from './bridgeform.tsx';
+import { BridgeDialog, type Edited } from './bridgedialog.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 /** What the stream last said of a bridge, over what was loaded. */
 function current(bridge: Bridge, live: readonly BridgeState[] | null): BridgeState {
-  const found = live?.find(({ kind, type, name }) => kind === 'nng' && type === bridge.type && name === bridge.name);
-  return found ?? { ...bridge, kind: 'nng' };
+  const same = ({ kind, type, name }: BridgeState): boolean =>
+    kind === bridge.kind && type === bridge.type && name === bridge.name;
+  return live?.find(same) ?? bridge;
 }
 
-/** The same of a bridge to a remote broker. */
-function currentRemote(bridge: RemoteBridge, live: readonly BridgeState[] | null): BridgeState {
-  const { name, enable, state, last_error, status } = bridge;
-  const found = live?.find((one) => one.kind === 'mqtt' && one.name === name);
-  return found ?? { ...status, kind: 'mqtt', type: null, name, enable, state, last_error };
+/** The path of a bridge, with what follows it. */
+function pathOf({ kind, type, name }: Bridge, verb = ''): string {
+  return `/${kind}/bridges/${escaped(name)}${verb}${kind === 'nng' ? `?type=${type ?? ''}` : ''}`;
+}
+
+function edited(bridge: Bridge): Edited {
+  return bridge.kind === 'nng' ? { kind: 'nng', form: bridgeForm(bridge) } : { kind: 'mqtt', form: remoteForm(bridge) };
 }
 
 interface CardProps {
@@ -49,10 +53,9 @@ interface CardProps {
 }
 
 function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
-  const path = `/nng/bridges/${escaped(bridge.name)}`;
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
-    const target = kept(`${path}/${on ? 'enable' : 'disable'}?type=${bridge.type ?? ''}`);
+    const target = kept(pathOf(bridge, on ? '/enable' : '/disable'));
     void attempt(() => call('POST', target), done).then(onChanged);
   };
   return (
@@ -79,36 +82,6 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
       {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
         <p class="failed">{live.last_error}</p>
       )}
-      <Flow bridge={live} forwards={bridge.forwards ?? []} subscription={bridge.subscription ?? []} />
-    </Panel>
-  );
-}
-
-function RemoteCard({
-  bridge,
-  live,
-  onChanged,
-}: {
-  readonly bridge: RemoteBridge;
-  readonly live: BridgeState;
-  readonly onChanged: () => void;
-}) {
-  const flip = (on: boolean): void => {
-    const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
-    const body = { data: { bridge_switch: on } };
-    void attempt(() => call('POST', kept(`/bridges/switch/${escaped(bridge.name)}`), body), done).then(onChanged);
-  };
-  return (
-    <Panel
-      title={
-        <>
-          {bridge.name} <span class="muted">{directionOf(live)}</span> <Badge state={live.state} />
-        </>
-      }
-      tools={
-        can('operator') && <Switch label={t('Bridge {n} on', { n: bridge.name })} value={live.enable} onValue={flip} />
-      }
-    >
       <Flow bridge={live} forwards={bridge.forwards ?? []} subscription={bridge.subscription ?? []} />
     </Panel>
   );
@@ -177,37 +150,32 @@ function Bench() {
   );
 }
 
-async function loadBridges(): Promise<readonly Bridge[]> {
-  const list = await fetchData<readonly Bridge[]>('/nng/bridges');
-  adoptBridges(
-    'nng',
-    list.map((bridge) => ({ ...bridge, kind: 'nng' })),
-  );
+/** Bridges of one kind, and what they are doing, where the stream has not told it yet. */
+async function load(kind: Bridge['kind']): Promise<readonly Bridge[]> {
+  const rows = await fetchData<readonly Bridge[]>(`/${kind}/bridges`);
+  const list = rows.map((bridge) => ({ ...bridge, kind, type: kind === 'nng' ? bridge.type : null }));
+  adoptBridges(kind, list);
   return list;
-}
-
-async function loadRemote(): Promise<readonly RemoteBridge[]> {
-  const { bridge } = await fetchData<{ bridge: { nodes: readonly RemoteBridge[] } }>('/bridges');
-  adoptBridges(
-    'mqtt',
-    bridge.nodes.map((node) => currentRemote(node, null)),
-  );
-  return bridge.nodes;
 }
 
 export function BridgesPage() {
   const live = useStore(liveBridges);
-  const list = useLoaded(loadBridges, 'bridges', 10_000);
-  const remote = useLoaded(loadRemote, 'remote', 10_000);
-  const [editing, setEditing] = useState<{ form: BridgeForm | null } | null>(null);
+  const list = useLoaded(() => load('nng'), 'bridges', 10_000);
+  const remote = useLoaded(() => load('mqtt'), 'remote', 10_000);
+  const [editing, setEditing] = useState<Edited | null>(null);
   const [removing, setRemoving] = useState<Bridge | null>(null);
   const keep = useStore(keeping);
   const [bench, setBench] = useState(false);
+  const all = [...(list.value ?? []), ...(remote.value ?? [])];
+  const reload = (): void => {
+    list.reload();
+    remote.reload();
+  };
   return (
     <>
       <div class="bar">
         {can('admin') && (
-          <Button kind="primary" icon="plus" onClick={() => setEditing({ form: null })}>
+          <Button kind="primary" icon="plus" onClick={() => setEditing({ kind: 'nng', form: null })}>
             {t('Add a bridge')}
           </Button>
         )}
@@ -217,43 +185,39 @@ export function BridgesPage() {
         <span class="spring" />
         <KeepCheck />
       </div>
-      <Failed error={list.error} />
+      <Failed error={list.error ?? remote.error} />
       {bench && <Bench />}
       {list.value?.length === 0 && remote.value?.length === 0 && (
         <Empty>
           {t('There are no bridges yet. A bridge carries MQTT messages to NNG peers, or NNG frames to MQTT.')}
         </Empty>
       )}
-      {list.value?.map((bridge) => (
+      {all.map((bridge) => (
         <BridgeCard
-          key={`${bridge.type ?? ''}/${bridge.name}`}
+          key={`${bridge.kind}/${bridge.type ?? ''}/${bridge.name}`}
           bridge={bridge}
           live={current(bridge, live)}
-          onEdit={() => setEditing({ form: bridgeForm(bridge) })}
+          onEdit={() => setEditing(edited(bridge))}
           onRemove={() => setRemoving(bridge)}
-          onChanged={list.reload}
+          onChanged={reload}
         />
       ))}
-      {remote.value?.map((bridge) => (
-        <RemoteCard key={bridge.name} bridge={bridge} live={currentRemote(bridge, live)} onChanged={remote.reload} />
-      ))}
-      {editing !== null && <BridgeDialog form={editing.form} onClose={() => setEditing(null)} onSaved={list.reload} />}
+      {editing !== null && <BridgeDialog edited={editing} onClose={() => setEditing(null)} onSaved={reload} />}
       {removing !== null && (
         <Confirm
           title={t('Remove bridge {n}?', { n: removing.name })}
           action={t('Remove')}
           onClose={() => setRemoving(null)}
           onYes={async () => {
-            const target = `/nng/bridges/${escaped(removing.name)}?type=${removing.type ?? ''}`;
-            const { data } = await call<{ data?: { note?: string } }>('DELETE', kept(target));
+            const { data } = await call<{ data?: { note?: string } }>('DELETE', kept(pathOf(removing)));
             if (data?.note !== undefined) tell(t('Other files define {n}: it is kept disabled.', { n: removing.name }));
-            list.reload();
+            reload();
           }}
         >
           <p>
             {keep === true
-              ? t('Its peers are disconnected. A bridge that the configuration file defines is kept disabled.')
-              : t('Its peers are disconnected. What is in the configuration file comes back with the next start.')}
+              ? t('Its connections end. A bridge that the configuration file defines is kept disabled.')
+              : t('Its connections end. What is in the configuration file comes back with the next start.')}
           </p>
         </Confirm>
       )}

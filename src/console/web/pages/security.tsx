@@ -6,6 +6,7 @@ import { useLoaded } from '../lib/live.ts';
 import type { AccessRow } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Badge, Button, Empty, Failed, Panel, Scroll, SearchBox, SelectField, TextField } from '../ui/parts.tsx';
+import { WebUsers } from './webusers.tsx';
 
 type Action = 'publish' | 'subscribe' | 'deliver';
 interface Verdict {
@@ -134,7 +135,7 @@ function Users({ rows }: { readonly rows: readonly AccessRow[] }) {
   const names = [...new Set(rows.flatMap((row) => row.users ?? []))].sort((a, b) => a.localeCompare(b));
   const found = names.filter((name) => name.toLowerCase().includes(search.toLowerCase()));
   return (
-    <Panel title={t('Users')} tools={<SearchBox label={t('Part of a name')} value={search} onValue={setSearch} />}>
+    <Panel title={t('MQTT users')} tools={<SearchBox label={t('Part of a name')} value={search} onValue={setSearch} />}>
       {names.length === 0 ? (
         <Empty>{t('No users are kept here. `tidegate passwd` makes a password file.')}</Empty>
       ) : (
@@ -278,6 +279,7 @@ export function SecurityPage() {
     <>
       <Failed error={access.error} />
       <Explain />
+      <WebUsers />
       <Listeners rows={rows} />
       <Users rows={rows} />
       {config.value?.auth !== undefined && <Rules auth={config.value.auth} />}

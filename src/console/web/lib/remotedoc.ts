@@ -1,0 +1,163 @@
+// The document of a bridge to a remote broker as a form holds it, and back; which field a problem belongs to. Pure; used by the form.
+import type { Bridge, Problem, Rule } from './types.ts';
+
+/** One rule while it is edited: everything is text; "" = as it comes. */
+export interface RemoteRule {
+  readonly local_topic: string;
+  readonly remote_topic: string;
+  readonly qos: string;
+  readonly retain: string;
+  /** Keys that the form has no field for. */
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+export type RemoteList = 'forwards' | 'subscription';
+
+export interface RemoteForm {
+  readonly name: string;
+  readonly enable: boolean;
+  readonly server: string;
+  readonly proto_ver: string;
+  readonly clientid: string;
+  readonly username: string;
+  /** "" = as it is, where there is one. */
+  readonly password: string;
+  readonly hasPassword: boolean;
+  readonly keepalive: string;
+  readonly clean_start: boolean;
+  readonly forwards: readonly RemoteRule[];
+  readonly subscription: readonly RemoteRule[];
+  /** JSON object with all other keys. */
+  readonly more: string;
+}
+
+export function emptyRemoteRule(list: RemoteList): RemoteRule {
+  return { local_topic: '', remote_topic: '', qos: list === 'forwards' ? '' : '1', retain: '', more: {} };
+}
+
+export function emptyRemote(): RemoteForm {
+  return {
+    ...{ name: '', enable: true, server: '', proto_ver: '4', clientid: '', username: '', password: '' },
+    ...{ hasPassword: false, keepalive: '60s', clean_start: true, more: '', subscription: [] },
+    forwards: [emptyRemoteRule('forwards')],
+  };
+}
+
+const RULE_KEYS = ['local_topic', 'remote_topic', 'qos', 'retain'];
+const FIELDS = ['name', 'server', 'proto_ver', 'clientid', 'username', 'password', 'keepalive'];
+/** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
+const SHOWN_KEYS = [
+  ...[...FIELDS, 'enable', 'clean_start', 'forwards', 'subscription', 'kind', 'type', 'state', 'last_error'],
+  ...['clientId', 'endpoints', 'peers', 'rules', 'taking', 'waiting', 'remote', 'refused', 'unmatched', 'dropped'],
+  ...['queuedBytes'],
+];
+
+function without(object: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).filter(([key, value]) => !keys.includes(key) && value !== null));
+}
+
+function word(value: unknown): string {
+  return value === null || value === undefined ? '' : String(value);
+}
+
+function ruleForm(rule: Rule): RemoteRule {
+  const { local_topic, remote_topic, qos, retain } = rule;
+  return {
+    local_topic: word(local_topic),
+    remote_topic: word(remote_topic),
+    qos: word(qos),
+    retain: word(retain),
+    more: without(rule, RULE_KEYS),
+  };
+}
+
+export function remoteForm(bridge: Bridge): RemoteForm {
+  const more = without(bridge, SHOWN_KEYS);
+  return {
+    name: bridge.name,
+    enable: bridge.enable,
+    server: word(bridge.server),
+    proto_ver: word(bridge.proto_ver),
+    clientid: word(bridge.clientid),
+    username: word(bridge.username),
+    password: '',
+    hasPassword: word(bridge.password) !== '',
+    keepalive: word(bridge.keepalive),
+    clean_start: bridge.clean_start !== false,
+    forwards: (bridge.forwards ?? []).map(ruleForm),
+    subscription: (bridge.subscription ?? []).map(ruleForm),
+    more: Object.keys(more).length === 0 ? '' : JSON.stringify(more, null, 2),
+  };
+}
+
+/** A field that makes no number is sent as it stands: the gateway says what is wrong with it. */
+function number(text: string): number | string {
+  return /^\d+$/.test(text) ? Number(text) : text;
+}
+
+function ruleDocument(rule: RemoteRule): Record<string, unknown> {
+  const { local_topic, remote_topic, qos, retain, more } = rule;
+  return {
+    ...more,
+    local_topic,
+    remote_topic,
+    ...(qos === '' ? {} : { qos: number(qos) }),
+    ...(retain === '' ? {} : { retain: retain === 'true' }),
+  };
+}
+
+/** What stands for the password: a new one, the one there is, or none where there is no user. */
+function passwordOf({ username, password, hasPassword }: RemoteForm): string | null {
+  if (password !== '') return password;
+  return hasPassword && username !== '' ? '***' : null;
+}
+
+/** The document to send, or what is wrong before it can be. */
+export function remoteDocument(form: RemoteForm): { document: Record<string, unknown> } | { problem: Problem } {
+  let more: unknown = {};
+  if (form.more.trim() !== '') {
+    try {
+      more = JSON.parse(form.more);
+    } catch (error) {
+      return { problem: { pointer: '/more', message: error instanceof Error ? error.message : String(error) } };
+    }
+    if (typeof more !== 'object' || more === null || Array.isArray(more)) {
+      return { problem: { pointer: '/more', message: 'JSON object' } };
+    }
+  }
+  const optional = { clientid: form.clientid.trim(), username: form.username, password: passwordOf(form) };
+  const document = {
+    ...(more as Record<string, unknown>),
+    name: form.name.trim(),
+    enable: form.enable,
+    server: form.server.trim(),
+    proto_ver: number(form.proto_ver),
+    keepalive: form.keepalive.trim(),
+    clean_start: form.clean_start,
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '' && value !== null)),
+    forwards: form.forwards.map(ruleDocument),
+    subscription: form.subscription.map(ruleDocument),
+  };
+  return { document };
+}
+
+/** Fields of the form by the JSON pointers that the gateway gives. */
+function fieldOf(pointer: string): string {
+  const [first, index, key] = pointer.split('/').slice(1);
+  if (first === undefined || first === '') return '';
+  if (first === 'forwards' || first === 'subscription') {
+    if (index === undefined) return first;
+    return key !== undefined && RULE_KEYS.includes(key) ? `${first}/${index}/${key}` : `${first}/${index}`;
+  }
+  return FIELDS.includes(first) ? first : 'more';
+}
+
+/** Problems by field; the first of each field counts. */
+export function problemsByField(problems: readonly Problem[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { pointer, message } of problems) {
+    const field = fieldOf(pointer);
+    if (!found.has(field)) found.set(field, message);
+  }
+  return found;
+}

@@ -1,0 +1,308 @@
+// Adding and changing a bridge to a remote broker: where it is, as whom, what is sent and fetched; what the gateway refuses is shown at the field.
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { ApiError, call, escaped, textOf } from '../lib/api.ts';
+import { kept } from '../lib/keep.ts';
+import {
+  emptyRemote,
+  emptyRemoteRule,
+  problemsByField,
+  type RemoteForm,
+  type RemoteList,
+  type RemoteRule,
+  remoteDocument,
+} from '../lib/remotedoc.ts';
+import { t } from '../lib/words.ts';
+import { KeepCheck } from '../ui/keepcheck.tsx';
+import { Button, Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
+import { tell } from '../ui/toast.tsx';
+
+type Problems = ReadonlyMap<string, string>;
+
+interface RuleProps {
+  readonly list: RemoteList;
+  readonly rule: RemoteRule;
+  readonly index: number;
+  readonly problems: Problems;
+  readonly onRule: (rule: RemoteRule) => void;
+  readonly onRemove: () => void;
+}
+
+function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps) {
+  const out = list === 'forwards';
+  const set = (more: Partial<RemoteRule>): void => onRule({ ...rule, ...more });
+  const problem = (key: string): string | undefined => problems.get(`${list}/${index}/${key}`);
+  const local = (
+    <TextField
+      label={out ? t('MQTT topic filter here') : t('MQTT topic here')}
+      value={rule.local_topic}
+      onValue={(local_topic) => set({ local_topic })}
+      problem={problem('local_topic')}
+      placeholder={out ? 'up/#' : t('the same topic')}
+      mono
+    />
+  );
+  const remote = (
+    <TextField
+      label={out ? t('MQTT topic there') : t('MQTT topic filter there')}
+      value={rule.remote_topic}
+      onValue={(remote_topic) => set({ remote_topic })}
+      problem={problem('remote_topic')}
+      placeholder={out ? t('the same topic') : 'down/#'}
+      mono
+    />
+  );
+  return (
+    <fieldset class="rule">
+      <legend>
+        {t('Rule {n}', { n: index + 1 })} {out ? t('here → there') : t('there → here')}
+      </legend>
+      <div class="rule-tools">
+        <IconButton icon="trash" label={t('Remove rule {n}', { n: index + 1 })} onClick={onRemove} />
+      </div>
+      <div class="fields">
+        {out ? local : remote}
+        {out ? remote : local}
+        <SelectField
+          label="QoS"
+          value={rule.qos}
+          onValue={(qos) => set({ qos })}
+          options={[...(out ? [['', t('as it comes')] as const] : []), ['0', '0'], ['1', '1'], ['2', '2']]}
+          problem={problem('qos')}
+        />
+        <SelectField
+          label="RETAIN"
+          value={rule.retain}
+          onValue={(retain) => set({ retain })}
+          options={[
+            ['', t('as it comes')],
+            ['false', 'false'],
+            ['true', 'true'],
+          ]}
+          problem={problem('retain')}
+        />
+      </div>
+      {problems.has(`${list}/${index}`) && (
+        <p class="failed" role="alert">
+          {problems.get(`${list}/${index}`)}
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+/** All rules of one list, and the button for another one. */
+function RuleFieldset({
+  list,
+  rules,
+  problems,
+  onRules,
+}: {
+  readonly list: RemoteList;
+  readonly rules: readonly RemoteRule[];
+  readonly problems: Problems;
+  readonly onRules: (rules: readonly RemoteRule[]) => void;
+}) {
+  return (
+    <>
+      {rules.map((rule, i) => (
+        <RuleFields
+          key={i}
+          list={list}
+          rule={rule}
+          index={i}
+          problems={problems}
+          onRule={(next) => onRules(rules.map((old, other) => (other === i ? next : old)))}
+          onRemove={() => onRules(rules.filter((_, other) => other !== i))}
+        />
+      ))}
+      {problems.has(list) && (
+        <p class="failed" role="alert">
+          {problems.get(list)}
+        </p>
+      )}
+      <Button icon="plus" onClick={() => onRules([...rules, emptyRemoteRule(list)])}>
+        {list === 'forwards' ? t('Add a rule here → there') : t('Add a rule there → here')}
+      </Button>
+    </>
+  );
+}
+
+function problemsOf(error: unknown): Problems {
+  if (!(error instanceof ApiError)) return new Map([['', textOf(error)]]);
+  const listed = error.problems.length > 0 ? error.problems : [{ pointer: error.pointer, message: error.message }];
+  return problemsByField(listed);
+}
+
+/** Where the broker is, and as whom the gateway comes. */
+function Connection({
+  form,
+  isNew,
+  problems,
+  set,
+}: {
+  readonly form: RemoteForm;
+  readonly isNew: boolean;
+  readonly problems: Problems;
+  readonly set: (more: Partial<RemoteForm>) => void;
+}) {
+  return (
+    <>
+      <TextField
+        label={t('Name')}
+        value={form.name}
+        onValue={(name) => set({ name })}
+        disabled={!isNew}
+        problem={problems.get('name')}
+        mono
+      />
+      <TextField
+        label={t('Server')}
+        value={form.server}
+        onValue={(server) => set({ server })}
+        problem={problems.get('server')}
+        placeholder="tls+mqtt-tcp://broker.example.org:8883"
+        hint="mqtt-tcp://…, tls+mqtt-tcp://…"
+        mono
+      />
+      <SelectField
+        label={t('MQTT version')}
+        value={form.proto_ver}
+        onValue={(proto_ver) => set({ proto_ver })}
+        options={[
+          ['3', '3.1'],
+          ['4', '3.1.1'],
+          ['5', '5.0'],
+        ]}
+        problem={problems.get('proto_ver')}
+      />
+      <TextField
+        label={t('Client id')}
+        value={form.clientid}
+        onValue={(clientid) => set({ clientid })}
+        problem={problems.get('clientid')}
+        placeholder={t('a random one')}
+        mono
+      />
+      <TextField
+        label={t('User')}
+        value={form.username}
+        onValue={(username) => set({ username })}
+        problem={problems.get('username')}
+        autocomplete="off"
+        mono
+      />
+      <TextField
+        label={t('Password')}
+        value={form.password}
+        onValue={(password) => set({ password })}
+        problem={problems.get('password')}
+        hint={form.hasPassword ? t('stays as it is, if empty') : undefined}
+        autocomplete="new-password"
+        secret
+        mono
+      />
+      <TextField
+        label={t('Keep alive')}
+        value={form.keepalive}
+        onValue={(keepalive) => set({ keepalive })}
+        problem={problems.get('keepalive')}
+        mono
+      />
+      <div class="field check-field">
+        <Check label={t('Clean start')} value={form.clean_start} onValue={(clean_start) => set({ clean_start })} />
+      </div>
+    </>
+  );
+}
+
+/**
+ * @param form what stands in it at first; null for a new bridge
+ * @param direction the field that says what kind of bridge it is
+ */
+export function RemoteBridgeForm({
+  form: initial,
+  direction,
+  onClose,
+  onSaved,
+}: {
+  readonly form: RemoteForm | null;
+  readonly direction: ComponentChildren;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}) {
+  const [form, setForm] = useState<RemoteForm>(initial ?? emptyRemote());
+  const [problems, setProblems] = useState<Problems>(new Map());
+  const [busy, setBusy] = useState(false);
+  const set = (more: Partial<RemoteForm>): void => setForm({ ...form, ...more });
+  const save = (event: Event): void => {
+    event.preventDefault();
+    const made = remoteDocument(form);
+    if ('problem' in made) {
+      setProblems(problemsByField([made.problem]));
+      return;
+    }
+    setBusy(true);
+    const sent =
+      initial === null
+        ? call('POST', kept('/mqtt/bridges'), made.document)
+        : call('PUT', kept(`/mqtt/bridges/${escaped(initial.name)}`), made.document);
+    sent.then(
+      () => {
+        tell(initial === null ? t('Bridge {n} added.', { n: form.name }) : t('Bridge {n} changed.', { n: form.name }));
+        onSaved();
+        onClose();
+      },
+      (error: unknown) => {
+        setProblems(problemsOf(error));
+        setBusy(false);
+      },
+    );
+  };
+  return (
+    <form class="bridge-form" onSubmit={save} noValidate autocomplete="off">
+      <div class="dialog-body">
+        <div class="fields">
+          {direction}
+          <Connection form={form} isNew={initial === null} problems={problems} set={set} />
+        </div>
+        {(['forwards', 'subscription'] as const).map((list) => (
+          <RuleFieldset
+            key={list}
+            list={list}
+            rules={form[list]}
+            problems={problems}
+            onRules={(rules) => set({ [list]: rules })}
+          />
+        ))}
+        <details open={problems.has('more')}>
+          <summary>{t('More keys')}</summary>
+          <TextField
+            label={t('Other keys as JSON')}
+            hint={t('ssl, will, conn_properties, max_send_queue_len, retry_qos_0, hybrid_servers and so on')}
+            value={form.more}
+            onValue={(more) => set({ more })}
+            problem={problems.get('more')}
+            rows={6}
+            mono
+            wide
+          />
+        </details>
+        {problems.has('') && (
+          <p class="failed" role="alert">
+            {problems.get('')}
+          </p>
+        )}
+      </div>
+      <footer class="dialog-foot">
+        <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
+        <KeepCheck />
+        <span class="spring" />
+        <Button onClick={onClose}>{t('Cancel')}</Button>
+        <Button kind="primary" type="submit" disabled={busy}>
+          {t('Save')}
+        </Button>
+      </footer>
+    </form>
+  );
+}
