@@ -93,6 +93,12 @@ export interface MqttConfig {
   readonly wildcardAvailable: boolean;
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
+  /** Sessions, subscriptions of one session and of all, retained messages and their memory; 0 = no limit. */
+  readonly maxSessions: number;
+  readonly maxSubscriptions: number;
+  readonly maxTotalSubscriptions: number;
+  readonly maxRetainedMessages: number;
+  readonly maxRetainedBytes: number;
   /** Bytes a slow reader may leave unsent. */
   readonly maxClientWriteBuffer: number;
   readonly sendTimeoutMs: number;
@@ -612,6 +618,9 @@ export interface WebhookConfig {
   readonly encoding: 'plain' | 'base64' | 'base62';
   readonly poolSize: number;
   readonly cancelTimeoutMs: number;
+  /** 1 = each event alone, not as an array. */
+  readonly batchSize: number;
+  readonly batchIntervalMs: number;
   readonly events: readonly WebhookEvent[];
   readonly source: Position;
 }

@@ -53,6 +53,23 @@ export const MQTT = block(
     wildcard_available: flag({ default: true, text: 'Whether subscriptions may hold + and #.' }),
     shared_available: flag({ default: true, text: 'Whether shared subscriptions ($share/...) are taken.' }),
     max_topic_levels: int({ default: 128, max: 65535, text: 'Levels of a topic or filter. 0 = no limit.' }),
+    max_sessions: int({
+      default: 100_000,
+      text: 'Sessions, connected or kept; a client that would need one more is refused (0x97, before MQTT 5 code 3). 0 = no limit.',
+    }),
+    max_subscriptions: int({
+      default: 10_000,
+      text: 'Subscriptions of one session; one more is refused (0x97, before MQTT 5 0x80). 0 = no limit.',
+    }),
+    max_total_subscriptions: int({
+      default: 1_000_000,
+      text: 'Subscriptions of all sessions together. 0 = no limit.',
+    }),
+    max_retained_messages: int({
+      default: 1_000_000,
+      text: 'Retained messages; a publish that would make one more is refused (0x97) and at QoS 0 not kept. 0 = no limit.',
+    }),
+    max_retained_bytes: size({ default: '256MB', text: 'Memory of all retained messages together. 0 = no limit.' }),
     max_client_write_buffer: size({
       default: '4MB',
       min: 1024,
@@ -230,6 +247,22 @@ export const WEBHOOK = optional(
     ),
     pool_size: int({ default: 32, min: 1, max: 1024, text: 'Requests at once.' }),
     cancel_timeout: duration({ default: '5s', unit: 'ms', text: 'Time for an answer.' }),
+    batch: block(
+      {
+        size: int({
+          default: 1,
+          min: 1,
+          max: 1000,
+          text: 'Events in one request at most. 1 = one each, as NanoMQ sends them; more = a JSON array of events, whatever their number.',
+        }),
+        interval: duration({
+          default: '100ms',
+          unit: 'ms',
+          text: 'Longest time an event waits for others to fill the request.',
+        }),
+      },
+      { unknown: 'error', text: 'Several events in one request.' },
+    ),
     events: list(EVENT, { text: 'Which events are sent.' }),
     ssl: ignored('TLS settings of the webhook have no effect', 'block'),
   },

@@ -1,5 +1,5 @@
-// Tells an HTTP service what happens: one POST for each event that is configured, at most pool_size at once. Built by gateway.ts, loaded
-// only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
+// Tells an HTTP service what happens: one POST for each event that is configured or for a batch of them, at most pool_size at once, on
+// connections that stay open. Built by gateway.ts, loaded only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
 // An answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops the event.
 // Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -8,11 +8,11 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
-import { Fifo } from '../base/queue.ts';
 import type { Service } from '../base/service.ts';
 import type { Broker, BrokerEvent, LocalClient, LocalReceiver } from '../broker/broker.ts';
 import { isTopicFilter } from '../mqtt/topic.ts';
 import { connackBody, disconnectedBody, type Encoding, publishBody, refusedBody } from './webhookbody.ts';
+import { batchBody, type Item, WebhookQueue } from './webhookqueue.ts';
 
 /** `webhook`; the configuration's WebhookConfig fits. */
 export interface WebhookSettings {
@@ -21,6 +21,10 @@ export interface WebhookSettings {
   readonly encoding: Encoding;
   readonly poolSize: number;
   readonly cancelTimeoutMs: number;
+  /** Events in one request: 1 = each alone, NanoMQ's way; more = a JSON array of them. */
+  readonly batchSize: number;
+  /** Longest time an event waits for others of its batch. */
+  readonly batchIntervalMs: number;
   readonly events: readonly { readonly event: string; readonly topic: string | null }[];
 }
 
@@ -60,12 +64,11 @@ export const WEBHOOK_METRICS = {
 
 type DropReason = 'queue-full' | 'refused' | 'failed' | 'stopped';
 
-/** Events and bytes that may wait. */
-const MOST_EVENTS = 10_000;
-const MOST_BYTES = 16 * 1024 * 1024;
 /** Pauses while the service is away: doubling from the first to the longest. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
+/** From the second failure on a batch is taken apart. */
+const WHOLE_ATTEMPTS = 2;
 /** Times an event is sent that the service answers with an error: one that it cannot digest must not stop the others. */
 const ATTEMPTS = 5;
 /** More of an answer is not read: the connection ends instead. */
@@ -81,11 +84,6 @@ const SENT: ReadonlySet<string> = new Set([
   'on_message_publish',
 ]);
 
-interface Item {
-  readonly body: Buffer;
-  attempts: number;
-}
-
 /** taken, dropped for good, worth another try, or nobody there. */
 type Outcome = 'taken' | 'refused' | 'busy' | 'away';
 
@@ -97,22 +95,29 @@ export class Webhook implements Service, LocalReceiver {
   private readonly failures: Cell;
   private readonly url: URL;
   private readonly agent: HttpAgent | HttpsAgent;
-  private readonly queue = new Fifo<Item>();
-  private queuedBytes = 0;
+  private readonly queue: WebhookQueue;
+  /** Requests, and the events in them. */
   private underway = 0;
+  private sending = 0;
   private pauseMs = 0;
+  /** Runs while the service is left alone. */
   private timer: Timer | null = null;
+  /** Runs while events wait for others of their batch. */
+  private filling: Timer | null = null;
   private client: LocalClient | null = null;
   private forget: (() => void) | null = null;
+  /** What waits is sent, nothing new comes. */
+  private draining = false;
   private stopped = false;
 
   constructor(settings: WebhookSettings, parts: WebhookParts) {
     this.settings = settings;
     this.parts = parts;
+    this.queue = new WebhookQueue(settings.batchSize);
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.sent = parts.metrics.cell(WEBHOOK_METRICS.sent);
     this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
-    parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.underway);
+    parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.sending);
     this.url = new URL(settings.url);
     const options = { keepAlive: true, maxSockets: settings.poolSize };
     this.agent = this.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
@@ -136,13 +141,16 @@ export class Webhook implements Service, LocalReceiver {
     this.client = null;
     const { clock } = this.parts;
     const endMs = clock.mono() + deadlineMs;
-    while (this.queue.length + this.underway > 0 && this.pauseMs === 0 && clock.mono() < endMs)
+    this.draining = true;
+    this.pump(true);
+    while (this.queue.length + this.sending > 0 && this.pauseMs === 0 && clock.mono() < endMs)
       await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
     this.stopped = true;
     this.timer?.cancel();
+    this.filling?.cancel();
     this.agent.destroy();
     const left = this.queue.length;
-    for (let item = this.queue.shift(); item !== undefined; item = this.queue.shift()) this.drop('stopped');
+    for (let items = this.queue.take(); items.length > 0; items = this.queue.take()) this.drop('stopped', items.length);
     if (left > 0) this.parts.log('warn', 'HOOK-DROPPED', { reason: 'stopped', events: left });
   }
 
@@ -177,68 +185,85 @@ export class Webhook implements Service, LocalReceiver {
   }
 
   private full(bytes: number): boolean {
-    if (this.queue.length < MOST_EVENTS && this.queuedBytes + bytes <= MOST_BYTES) return false;
-    this.drop('queue-full');
-    this.warn('warn', 'HOOK-DROPPED', { reason: 'queue-full', queued: this.queue.length, bytes: this.queuedBytes });
+    const { queue } = this;
+    if (queue.hasRoom(bytes)) return false;
+    this.drop('queue-full', 1);
+    this.warn('warn', 'HOOK-DROPPED', { reason: 'queue-full', queued: queue.length, bytes: queue.bytes });
     return true;
   }
 
   private add(body: Buffer): void {
     if (this.full(body.length)) return;
-    this.queue.push({ body, attempts: 0 });
-    this.queuedBytes += body.length;
-    this.pump();
+    this.queue.add(body);
+    this.pump(false);
   }
 
-  /** While the service is away one request at a time asks whether it is back. */
-  private pump(): void {
+  /** Sends what may be sent. While the service is away one request at a time asks whether it is back. `all`: batches need not be full. */
+  private pump(all: boolean): void {
     if (this.stopped || this.timer !== null) return;
     const most = this.pauseMs > 0 ? 1 : this.settings.poolSize;
-    while (this.underway < most) {
-      const item = this.queue.shift();
-      if (item === undefined) return;
-      this.queuedBytes -= item.body.length;
+    while (this.underway < most && (all || this.queue.isDue)) {
+      const items = this.queue.take();
+      if (items.length === 0) break;
       this.underway++;
-      this.post(item.body, (outcome, why) => this.answered(item, outcome, why));
+      this.sending += items.length;
+      const body = this.settings.batchSize === 1 ? items[0].body : batchBody(items);
+      this.post(body, (outcome, why) => this.answered(items, outcome, why));
     }
+    if (this.queue.length > 0 && this.filling === null && this.underway < most) this.fill();
   }
 
-  private answered(item: Item, outcome: Outcome, why: string): void {
+  /** What waits now is sent after batch.interval, whether its batch is full then or not. */
+  private fill(): void {
+    this.filling = this.parts.clock.after(this.settings.batchIntervalMs, () => {
+      this.filling = null;
+      this.pump(true);
+    });
+  }
+
+  private answered(items: readonly Item[], outcome: Outcome, why: string): void {
     this.underway--;
+    this.sending -= items.length;
     if (this.stopped) {
-      if (outcome === 'taken') this.sent.value++;
-      else this.drop('stopped');
+      if (outcome === 'taken') this.sent.value += items.length;
+      else this.drop('stopped', items.length);
       return;
     }
     if (outcome === 'taken') {
-      this.sent.value++;
+      this.sent.value += items.length;
       if (this.pauseMs > 0) this.parts.log('info', 'HOOK-UP', { host: this.url.host, queued: this.queue.length });
       this.pauseMs = 0;
-    } else this.failed(item, outcome, why);
-    this.pump();
+    } else this.failed(items, outcome, why);
+    this.pump(this.draining);
   }
 
-  private failed(item: Item, outcome: Exclude<Outcome, 'taken'>, why: string): void {
+  private failed(items: readonly Item[], outcome: Exclude<Outcome, 'taken'>, why: string): void {
     this.failures.value++;
+    const alone = items.length === 1;
     if (outcome === 'refused') {
-      this.drop('refused');
-      this.warn('warn', 'HOOK-DROPPED', { reason: 'refused', host: this.url.host, error: why });
+      for (const item of items) item.attempts++;
+      // The service answers: one of them is what it does not want.
+      if (alone) this.lose('refused', why);
+      else this.queue.putBackApart(items);
       return;
     }
-    if (outcome === 'busy' && ++item.attempts >= ATTEMPTS) {
-      this.drop('failed');
-      this.warn('warn', 'HOOK-DROPPED', { reason: 'failed', host: this.url.host, error: why });
-    } else {
-      this.queue.unshift(item);
-      this.queuedBytes += item.body.length;
-    }
+    if (outcome === 'busy') for (const item of items) item.attempts++;
+    const { attempts } = items[0];
+    if (outcome === 'busy' && alone && attempts >= ATTEMPTS) this.lose('failed', why);
+    else if (outcome === 'busy' && !alone && attempts >= WHOLE_ATTEMPTS) this.queue.putBackApart(items);
+    else this.queue.putBack(items);
     if (this.timer !== null) return;
     if (this.pauseMs === 0) this.parts.log('warn', 'HOOK-DOWN', { host: this.url.host, error: why });
     this.pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.pauseMs * 2));
     this.timer = this.parts.clock.after(this.pauseMs, () => {
       this.timer = null;
-      this.pump();
+      this.pump(true);
     });
+  }
+
+  private lose(reason: DropReason, error: string): void {
+    this.drop(reason, 1);
+    this.warn('warn', 'HOOK-DROPPED', { reason, host: this.url.host, error });
   }
 
   /** Calls `done` once, whatever happens. */
@@ -276,8 +301,8 @@ export class Webhook implements Service, LocalReceiver {
     return headers;
   }
 
-  private drop(reason: DropReason): void {
-    this.parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason }).value++;
+  private drop(reason: DropReason, events: number): void {
+    this.parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason }).value += events;
   }
 }
 

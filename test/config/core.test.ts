@@ -323,6 +323,8 @@ describe('log, webhook and broker', () => {
       ).webhook,
     ).toMatchObject({
       cancelTimeoutMs: 2000,
+      batchSize: 1,
+      batchIntervalMs: 100,
       encoding: 'base64',
       headers: [['content-type', 'a/b']],
       events: [

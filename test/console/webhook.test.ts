@@ -13,7 +13,12 @@ import { StubBroker } from '../harness/stubbroker.ts';
 
 interface Post {
   readonly headers: IncomingHttpHeaders;
+  /** Of the one event, empty for a batch. */
   readonly body: Record<string, unknown>;
+  /** Payloads of a batch. */
+  readonly batch: readonly unknown[] | null;
+  /** Which of the connections it came over. */
+  readonly connection: number;
 }
 
 /** An HTTP service that answers as the test says. */
@@ -21,6 +26,8 @@ class Service {
   readonly posts: Post[] = [];
   /** Status codes of the next answers; then 200. null = the connection is cut. */
   readonly answers: (number | null)[] = [];
+  /** The status of all other answers, by the body. */
+  verdict: (body: string) => number = () => 200;
   /** Set: answers wait here. */
   held: ServerResponse[] | null = null;
   readonly server: Server;
@@ -33,8 +40,11 @@ class Service {
         text += chunk.toString();
       });
       request.on('end', () => {
-        this.posts.push({ headers: request.headers, body: JSON.parse(text) });
-        const status = this.answers.length > 0 ? this.answers.shift() : 200;
+        const body = JSON.parse(text);
+        const batch = Array.isArray(body) ? body.map((event) => event.payload) : null;
+        const connection = request.socket.remotePort ?? 0;
+        this.posts.push({ headers: request.headers, body: batch === null ? body : {}, batch, connection });
+        const status = this.answers.length > 0 ? this.answers.shift() : this.verdict(text);
         if (this.held !== null) this.held.push(response);
         else if (status === null || status === undefined) request.socket.destroy();
         else response.writeHead(status).end('ok');
@@ -93,6 +103,8 @@ async function bench(settings: Partial<WebhookSettings> = {}): Promise<Bench> {
     encoding: 'plain',
     poolSize: 4,
     cancelTimeoutMs: 2000,
+    batchSize: 1,
+    batchIntervalMs: 20,
     events: [
       { event: 'on_client_connack', topic: null },
       { event: 'on_client_disconnected', topic: null },
@@ -199,4 +211,76 @@ test('a stop gives the service time to take what waits', async () => {
   for (let i = 0; i < 20; i++) b.broker.publish('a/1', String(i), 0);
   await b.hook.stop(5000);
   expect(b.service.posts.length).toBe(20);
+});
+
+test('events are sent over connections that stay open', async () => {
+  const b = await bench({ poolSize: 2 });
+  for (let i = 0; i < 50; i++) b.broker.publish('a/1', String(i), 0);
+  await b.service.until(() => b.service.posts.length === 50);
+  expect(new Set(b.service.posts.map((post) => post.connection)).size).toBeLessThanOrEqual(2);
+});
+
+test('a batch is an array of events in order, full ones at once and the rest after the interval', async () => {
+  const b = await bench({ poolSize: 1, batchSize: 4 });
+  for (let i = 0; i < 10; i++) b.broker.publish('a/1', String(i), 0);
+  await b.service.until(() => b.service.posts.length === 3);
+  expect(b.service.posts.map((post) => post.batch)).toEqual([
+    ['0', '1', '2', '3'],
+    ['4', '5', '6', '7'],
+    ['8', '9'],
+  ]);
+  await b.hook.stop(1000);
+  expect(b.metrics.value('tidegate_webhook_sent_total')).toBe(10);
+});
+
+test('with batches one event alone is an array too', async () => {
+  const b = await bench({ batchSize: 100 });
+  b.broker.publish('a/1', 'x', 0);
+  await b.service.until(() => b.service.posts.length === 1);
+  expect(b.service.posts[0].batch).toEqual(['x']);
+});
+
+test('a batch is sent again whole when the service is away or busy', async () => {
+  const b = await bench({ poolSize: 1, batchSize: 3 });
+  b.service.answers.push(null, 503);
+  for (const text of ['a', 'b', 'c', 'd']) b.broker.publish('a/1', text, 0);
+  await b.service.until(() => b.service.posts.length === 4);
+  expect(b.service.posts.map((post) => post.batch?.join(''))).toEqual(['abc', 'abc', 'abc', 'd']);
+  expect(b.metrics.value('tidegate_webhook_dropped_total', { reason: 'failed' }) ?? 0).toBe(0);
+});
+
+test.each([
+  [422, 'refused'],
+  [500, 'failed'],
+])(
+  'an event that the service answers with %i costs no other event of its batch its place',
+  async (status, reason) => {
+    const b = await bench({ poolSize: 1, batchSize: 8 });
+    b.service.verdict = (body) => (body.includes('"bad"') ? status : 200);
+    for (const text of ['a', 'b', 'c', 'bad', 'e', 'f', 'g', 'h']) b.broker.publish('a/1', text, 0);
+    const taken = (): string =>
+      b.service.posts
+        .filter((post) => !post.batch?.includes('bad'))
+        .flatMap((post) => post.batch)
+        .join('');
+    await b.service.until(() => taken().length === 7);
+    expect([...taken()].sort().join('')).toBe('abcefgh');
+    await b.hook.stop(0);
+    expect(b.metrics.value('tidegate_webhook_dropped_total', { reason })).toBe(1);
+  },
+  30_000,
+);
+
+test('a large event goes alone', async () => {
+  const b = await bench({ poolSize: 1, batchSize: 10 });
+  for (const text of ['a', 'x'.repeat(1_100_000), 'b']) b.broker.publish('a/1', text, 0);
+  await b.service.until(() => b.service.posts.length === 3);
+  expect(b.service.posts.map((post) => post.batch?.length)).toEqual([1, 1, 1]);
+});
+
+test('a stop sends what waits for its batch', async () => {
+  const b = await bench({ batchSize: 100, batchIntervalMs: 60_000 });
+  for (let i = 0; i < 20; i++) b.broker.publish('a/1', String(i), 0);
+  await b.hook.stop(5000);
+  expect(b.service.posts.map((post) => post.batch?.length)).toEqual([20]);
 });
