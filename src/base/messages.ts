@@ -28,6 +28,7 @@ export const MESSAGES = {
   'SES-EXPIRED': 'session ended',
   'SES-QUEUE-FULL': 'session queue is full, messages are dropped',
   'SES-WILL': 'will published',
+  'SES-LIMIT': 'no room for more sessions, subscriptions or retained messages, or the store takes none: refused',
   'AUTH-WARNING': 'a file of users or rights deserves a look',
   'AUTH-LOCKED': 'too many failed logins, more are refused for a while',
   'AUTH-SOURCE-DOWN': 'a source of users or rights does not answer, clients are refused',

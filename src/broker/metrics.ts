@@ -11,7 +11,7 @@ export function declareBrokerMetrics(
   const counter = (
     name: string,
     text: string,
-    unit: 'messages' | 'bytes' | 'connections' | 'sessions',
+    unit: 'messages' | 'bytes' | 'connections' | 'sessions' | 'items',
     read: () => number,
     labels = {},
   ) => metrics.read({ name: `tidegate_${name}_total`, text, type: 'counter', unit }, read, labels);
@@ -58,6 +58,9 @@ export function declareBrokerMetrics(
     ['store_full', () => delivery.refusedStore],
   ];
   for (const [reason, read] of reasons) counter('publish_dropped', DROPPED, 'messages', read, { reason });
+  const LIMITED = 'Sessions, subscriptions and retained messages refused for lack of room, by what was full';
+  for (const limit of ['sessions', 'subscriptions', 'retained', 'store'] as const)
+    counter('limited', LIMITED, 'items', () => core.caps.counts[limit], { limit });
   gauge('clients_connected', 'Clients connected now', 'connections', () => sessions().connected);
   gauge('sessions', 'Sessions, connected or not', 'sessions', () => sessions().total);
   gauge(

@@ -14,6 +14,7 @@ import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../
 import { Routes } from '../router/routes.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../router/topics.ts';
 import { Budget } from '../session/budget.ts';
+import { Caps } from '../session/caps.ts';
 import { Client } from '../session/client.ts';
 import { Contests } from '../session/contest.ts';
 import { Held } from '../session/held.ts';
@@ -85,18 +86,23 @@ export class NativeBroker implements Broker {
     budget.limit = options.limits.memoryBudget;
     const held = new Held();
     held.limit = heldLimit(options.limits);
+    const caps = new Caps(options.log, () => options.clock.mono());
+    const router = new Routes(options.journal, options.clock);
+    router.retainedLimits = options.limits.retained;
+    router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
     this.core = {
       clock: options.clock,
       turn: options.turn,
       pool: options.pool,
       log: options.log,
       journal: options.journal,
-      router: new Routes(options.journal, options.clock),
+      router,
       limits: options.limits,
       stats: newSessionStats(),
       delivery,
       budget,
       held,
+      caps,
       contests: new Contests(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
@@ -184,6 +190,7 @@ export class NativeBroker implements Broker {
     this.core.limits = limits;
     this.core.budget.limit = limits.memoryBudget;
     this.core.held.limit = heldLimit(limits);
+    this.core.router.retainedLimits = limits.retained;
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
   }
 

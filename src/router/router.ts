@@ -38,6 +38,13 @@ export interface Route {
   readonly count: TopicCount;
 }
 
+/** Bounds of what is retained; 0 = no limit. */
+export interface RetainedLimits {
+  readonly messages: number;
+  /** Memory. */
+  readonly bytes: number;
+}
+
 /** Counters, changed in place. */
 export interface RouterStats {
   received: number;

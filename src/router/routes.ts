@@ -4,9 +4,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
+import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Journal } from '../store/store.ts';
 import { RetainedStore } from './retained.ts';
-import type { GroupTargets, Route, Router, RouterStats, Subscription } from './router.ts';
+import type { GroupTargets, RetainedLimits, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
 import { runPayloadBytes, TopicCounts } from './topics.ts';
 import { SubscriptionTrie } from './trie.ts';
@@ -22,6 +23,9 @@ export class Routes implements Router {
   sharedCount = 0;
   readonly stats: RouterStats = { received: 0, noSubscribers: 0 };
   readonly topics: TopicCounts;
+  retainedLimits: RetainedLimits = { messages: 0, bytes: 0 };
+  /** Told for every publish whose message there was no room to keep. */
+  onRetainedRefused: (clientId: string, topic: string) => void = () => {};
   private readonly trie = new SubscriptionTrie();
   private readonly routes = new Map<string, Route>();
   private readonly store = new RetainedStore();
@@ -194,12 +198,42 @@ export class Routes implements Router {
       return;
     }
     const message = publication.message();
+    if (!this.hasRoom(message, publication.promised)) {
+      this.refuse(publication);
+      return;
+    }
     this.store.set(message);
     // Values the gateway makes itself are made anew after a start.
     if (this.journal.durable && message.origin.kind !== 'server') {
       this.journal.retainedPut(message);
       publication.stored = true;
     }
+  }
+
+  /** Whether a message may be retained: within the bounds, and one more only while the store takes new ones. */
+  private hasRoom(message: Message, promised: boolean): boolean {
+    if (message.origin.kind === 'server') return true;
+    const { store, journal } = this;
+    const { messages, bytes } = this.retainedLimits;
+    const many = messages > 0 && store.count >= messages;
+    const large = bytes > 0 && store.bytes + message.bytes > bytes;
+    const closed = journal.durable && !journal.accepting && !promised;
+    if (!many && !large && !closed) return true;
+    const before = store.get(message.topic);
+    if (before === null) return false;
+    return !large || store.bytes + message.bytes - before.bytes <= bytes;
+  }
+
+  /** The publisher is told; at QoS 0, where it cannot be, there is better no value than an old one (MQTT 5.0 section 3.3.1.3). */
+  private refuse(publication: Publication): void {
+    this.onRetainedRefused(publication.origin.clientId, publication.topic);
+    if (publication.qos === 0) {
+      this.forget(publication.topic);
+      return;
+    }
+    const hold = publication.hold();
+    hold.add();
+    hold.done(QUOTA_EXCEEDED);
   }
 
   private find(topic: string): Route {

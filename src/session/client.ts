@@ -53,9 +53,11 @@ import {
   assignClientId,
   capExpiry,
   checkLimits,
+  checkRoom,
   credentialsOf,
   encodeAccepted,
   encodeRefused,
+  notStored,
   type Refusal,
 } from './connect.ts';
 import { EnhancedAuthentication } from './enhanced.ts';
@@ -341,10 +343,19 @@ export class Client {
       if (this.state === 'open') granted.afterAnswer();
       return;
     }
+    const session = this.session;
     const hold = new Hold();
     this.core.journal.barrier(hold);
-    hold.whenDone(() => {
-      this.send(answer);
+    if (session !== null) session.unsettled++;
+    hold.whenDone((code) => {
+      if (session !== null) session.unsettled--;
+      if (code >= 0x80) {
+        // Granted is what a restart would find: anything else is taken back.
+        granted.takeBack();
+        const properties = this.explain(granted.reasonCodes);
+        const { reasonCodes } = granted;
+        this.send(encodeSuback(this.version, { type: SUBACK, packetId, reasonCodes, properties }));
+      } else this.send(answer);
       if (this.state === 'open') granted.afterAnswer();
     });
   }
@@ -352,7 +363,7 @@ export class Client {
   private unsubscribe(packet: UnsubscribePacket): void {
     const session = this.session;
     if (session === null) return;
-    const { reasonCodes, stored } = unsubscribe(this.core, session, packet);
+    const { reasonCodes, stored, takeBack } = unsubscribe(this.core, session, packet);
     const properties = this.explain(reasonCodes);
     const answer = encodeUnsuback(this.version, { type: UNSUBACK, packetId: packet.packetId, reasonCodes, properties });
     if (!stored) {
@@ -361,7 +372,19 @@ export class Client {
     }
     const hold = new Hold();
     this.core.journal.barrier(hold);
-    hold.whenDone(() => this.send(answer));
+    hold.whenDone((code) => {
+      if (code < 0x80) {
+        this.send(answer);
+        return;
+      }
+      takeBack();
+      // Before 5.0 an UNSUBACK cannot say that it failed.
+      if (this.version === 5) {
+        const { packetId } = packet;
+        this.send(encodeUnsuback(5, { type: UNSUBACK, packetId, reasonCodes, properties: this.explain(reasonCodes) }));
+      } else if (this.state === 'open')
+        this.disconnect(QUOTA_EXCEEDED, 'the end of a subscription could not be stored');
+    });
   }
 
   /** A reason string for the first failure, where the client wants one and it fits [MQTT-3.1.2-29]. */
@@ -455,7 +478,12 @@ export class Client {
 
   private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
     const { core } = this;
-    const { session, present, waits } = admit(core, this.registry, this, packet, identity);
+    const refusal = checkRoom(core, this.registry, packet, identity);
+    if (refusal !== null) {
+      this.refuseConnect(packet, refusal);
+      return;
+    }
+    const { session, present, waits, fresh } = admit(core, this.registry, this, packet, identity);
     this.session = session;
     this.expiryInterval = session.expiryInterval;
     this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
@@ -486,7 +514,22 @@ export class Client {
     this.state = 'auth';
     const hold = new Hold();
     core.journal.barrierAll(hold);
-    this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), opened);
+    this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), (code) => {
+      // A session that is stored already goes on: what is new of it is told, and written when the disk takes it.
+      if (code >= 0x80 && fresh) this.takeBack(packet, session);
+      else opened();
+    });
+  }
+
+  /** A new session could not be stored: there is none, and its will counts for nothing. */
+  private takeBack(packet: ConnectPacket, session: Session): void {
+    this.session = null;
+    if (session.client === this) {
+      session.client = null;
+      session.will = null;
+      this.registry.end(session, 'not stored');
+    }
+    this.refuseConnect(packet, notStored(this.core, session.clientId));
   }
 
   /** From here on packets are handled: the CONNACK has been written [MQTT-3.2.0-1]. */

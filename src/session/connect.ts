@@ -1,8 +1,8 @@
 // CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first packet, and by
 // enhanced.ts for those that authenticate with AUTH.
 //
-//   limits -> identify -> authenticate -> (take over, open session) -> answer
-//      \----------\-------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
+//   limits -> identify -> authenticate -> room -> (take over, open session) -> stored -> answer
+//      \----------\-------------\-----------\--------------------------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
 //
 // Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
 import { randomBytes } from 'node:crypto';
@@ -13,6 +13,7 @@ import type { Properties } from '../mqtt/property.ts';
 import {
   CLIENT_IDENTIFIER_NOT_VALID,
   QOS_NOT_SUPPORTED,
+  QUOTA_EXCEEDED,
   RETAIN_NOT_SUPPORTED,
   returnCode,
   SUCCESS,
@@ -48,6 +49,28 @@ export function checkLimits(limits: SessionLimits, packet: ConnectPacket): Refus
     return { reasonCode: TOPIC_NAME_INVALID, why: 'will topic' };
   }
   return null;
+}
+
+/** Whether there is room for the session that is asked for. To be asked before anything of an older connection is touched. */
+export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket, identity: Identity): Refusal | null {
+  const { clientId } = identity;
+  const { maxSessions } = core.limits;
+  const known = registry.get(clientId);
+  if (known === undefined && maxSessions > 0 && registry.size >= maxSessions) {
+    core.caps.refused('sessions', clientId);
+    return { reasonCode: QUOTA_EXCEEDED, why: 'too many sessions' };
+  }
+  if (!core.journal.durable || core.journal.accepting || sessionExpiry(core.limits, packet) === 0) return null;
+  // One that is stored goes on; a new one would be a promise that cannot be kept.
+  if (known?.outbox.durable === true && !packet.cleanStart && known.identity.username === identity.username)
+    return null;
+  return notStored(core, clientId);
+}
+
+/** The session of a client cannot be stored. */
+export function notStored(core: Core, clientId: string): Refusal {
+  core.caps.refused('store', clientId);
+  return { reasonCode: QUOTA_EXCEEDED, why: 'the session cannot be stored' };
 }
 
 /** A client id for a client that has none: unguessable, 22 characters. */
@@ -101,6 +124,8 @@ export interface Admitted {
   readonly present: boolean;
   /** The store was told something that CONNACK has to wait for. */
   readonly waits: boolean;
+  /** The store does not know the session yet. */
+  readonly fresh: boolean;
 }
 
 /** Lets an authenticated client in: ends the connection that has its client id, finds or makes the session and puts the client there. */
@@ -122,8 +147,9 @@ export function admit(
   session.will = packet.will;
   session.bridge = packet.bridge;
   session.keepAlive = keepAliveOf(core.limits, packet);
+  const stored = session.outbox.durable;
   const told = registry.begin(session, sessionExpiry(core.limits, packet));
-  return { session, present, waits: told || discarded };
+  return { session, present, waits: told || discarded, fresh: session.outbox.durable && !stored };
 }
 
 /** Another connection with the same client id has to go [MQTT-3.1.4-3]. */

@@ -7,6 +7,7 @@ import type { Properties } from '../mqtt/property.ts';
 import type { RestoredSession } from '../store/store.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
+import { put } from './subscribe.ts';
 
 export class Registry {
   private readonly sessions = new Map<string, Session>();
@@ -154,7 +155,7 @@ export class Registry {
       session.outbox.durable = true;
       session.outbox.restore(queue);
       for (const packetId of inbound) session.inbound.add(packetId);
-      for (const subscription of subscriptions) this.resubscribe(session, subscription);
+      for (const subscription of subscriptions) put(this.core, session, subscription, false);
       this.sessions.set(stored.clientId, session);
     }
     const now = this.core.clock.now();
@@ -172,18 +173,6 @@ export class Registry {
   }
 
   // ---- inside
-
-  private resubscribe(session: Session, subscription: RestoredSession['subscriptions'][number]): void {
-    const { topicFilter } = subscription;
-    const slash = topicFilter.startsWith('$share/') ? topicFilter.indexOf('/', 7) : -1;
-    this.core.router.subscribe({
-      ...subscription,
-      receiver: session.outbox,
-      filter: slash < 0 ? topicFilter : topicFilter.slice(slash + 1),
-      shareName: slash < 0 ? null : topicFilter.slice(7, slash),
-    });
-    session.subscriptions.set(topicFilter, subscription);
-  }
 
   private restoreWill(session: Session, message: Message, dueAt: number, expiresAt: number): void {
     const will: Will = {

@@ -9,7 +9,7 @@
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
 //   stall.ts      clients that do not read                        contest.ts  client ids that two programs use
-//   held.ts       how much may wait for acknowledgements that are held back
+//   held.ts       how much may wait for acknowledgements that are held back    caps.ts what is refused for lack of room
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
@@ -20,9 +20,10 @@ import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
 import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
-import type { Router } from '../router/router.ts';
+import type { RetainedLimits, Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
 import type { Budget } from './budget.ts';
+import type { Caps } from './caps.ts';
 import type { Contests } from './contest.ts';
 import type { Held } from './held.ts';
 
@@ -45,6 +46,11 @@ export interface SessionLimits {
   readonly wildcardAvailable: boolean;
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
+  readonly maxSessions: number;
+  /** Of one session, and of all together. */
+  readonly maxSubscriptions: number;
+  readonly maxTotalSubscriptions: number;
+  readonly retained: RetainedLimits;
   readonly sendTimeoutMs: number;
   /** A retained message reaches a new subscription only while its publisher may still write the topic. */
   readonly checkRetainSource: boolean;
@@ -112,6 +118,8 @@ export interface Core {
   readonly budget: Budget;
   /** What waits for acknowledgements that are held back. */
   readonly held: Held;
+  /** What was refused for lack of room. */
+  readonly caps: Caps;
   /** Client ids that several programs seem to use. */
   readonly contests: Contests;
   readonly emit: (event: BrokerEvent) => void;

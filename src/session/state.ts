@@ -42,6 +42,8 @@ export class Session {
   messagesIn = 0;
   /** A will whose delay is running. */
   pendingWill: Will | null = null;
+  /** SUBSCRIBE packets whose SUBACK waits for the store. */
+  unsettled = 0;
   private access: (() => Access) | null = null;
   private readVersion = -1;
   private readonly readVerdicts = new Verdicts();

@@ -9,6 +9,7 @@ import {
   NO_SUBSCRIPTION_EXISTED,
   NOT_AUTHORIZED,
   PROTOCOL_ERROR,
+  QUOTA_EXCEEDED,
   SHARED_SUBSCRIPTIONS_NOT_SUPPORTED,
   SUCCESS,
   TOPIC_FILTER_INVALID,
@@ -16,6 +17,8 @@ import {
   WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED,
 } from '../mqtt/reason.ts';
 import { exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
+import type { StoredSubscription } from '../store/store.ts';
+import type { Cap } from './caps.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 
@@ -73,10 +76,130 @@ export function subscribe(
 }
 
 export interface Subscribed {
+  /** takeBack() changes them. */
   readonly reasonCodes: number[];
   /** The journal was told something that SUBACK has to wait for. */
   readonly stored: boolean;
   readonly afterAnswer: () => void;
+  /** What was granted could not be stored: subscriptions are as they were before, and the codes say so. */
+  readonly takeBack: () => void;
+}
+
+/** A subscription that the journal was told. */
+interface Told {
+  /** Position of its reason code. */
+  readonly at: number;
+  readonly subscription: StoredSubscription;
+  readonly before: StoredSubscription | undefined;
+}
+
+/** One SUBSCRIBE being granted. */
+class Grant implements Subscribed {
+  readonly reasonCodes: number[] = [];
+  stored = false;
+  private readonly core: Core;
+  private readonly session: Session;
+  private readonly access: Access;
+  private readonly subscriptionIdentifier: number;
+  private readonly told: Told[] = [];
+  /** Starts the stored messages of a new subscription, by position. */
+  private readonly backlogs = new Map<number, () => void>();
+
+  constructor(core: Core, session: Session, access: Access, subscriptionIdentifier: number) {
+    this.core = core;
+    this.session = session;
+    this.access = access;
+    this.subscriptionIdentifier = subscriptionIdentifier;
+  }
+
+  /** Appends the code of one request. */
+  add(checked: Checked | number, allowed: boolean): void {
+    this.reasonCodes.push(this.one(checked, allowed));
+  }
+
+  readonly afterAnswer = (): void => {
+    for (const start of this.backlogs.values()) start();
+  };
+
+  readonly takeBack = (): void => {
+    const { core, session } = this;
+    for (const { at, subscription, before } of this.told) {
+      this.reasonCodes[at] = this.failure(QUOTA_EXCEEDED);
+      this.backlogs.delete(at);
+      const { topicFilter } = subscription;
+      core.caps.refused('store', session.clientId, topicFilter);
+      // Another SUBSCRIBE or UNSUBSCRIBE may have come in between, or the end of the session.
+      if (session.subscriptions.get(topicFilter) !== subscription) continue;
+      if (before !== undefined) {
+        put(core, session, before);
+        continue;
+      }
+      remove(core, session, topicFilter);
+      core.emit({ kind: 'unsubscribed', clientId: session.clientId, topicFilter });
+    }
+  };
+
+  private failure(reasonCode: number): number {
+    return this.session.version === 5 ? reasonCode : UNSPECIFIED_ERROR; // [MQTT-3.9.3-2]
+  }
+
+  private one(c: Checked | number, allowed: boolean): number {
+    const { core, session, access } = this;
+    if (typeof c === 'number') return this.failure(c);
+    const { topicFilter } = c.request;
+    if (!allowed) {
+      core.stats.deniedSubscribe++;
+      if (access.denyAction === 'disconnect')
+        throw new ProtocolError(NOT_AUTHORIZED, `subscribing to ${topicFilter} is not allowed`);
+      return this.failure(NOT_AUTHORIZED);
+    }
+    const asked = this.subscriptionOf(c);
+    const before = session.subscriptions.get(topicFilter);
+    const known = before !== undefined && same(before, asked);
+    const subscription = known ? before : asked;
+    const full = known ? null : this.full(before === undefined);
+    if (full !== null) {
+      core.caps.refused(full, session.clientId, topicFilter);
+      return this.failure(QUOTA_EXCEEDED);
+    }
+    // What is known is stored, unless the SUBACK of its first SUBSCRIBE is still waiting.
+    const tell = session.outbox.durable && (!known || session.unsettled > 0);
+    const existed = put(core, session, subscription, tell);
+    if (tell) {
+      this.told.push({ at: this.reasonCodes.length, subscription, before: known ? undefined : before });
+      this.stored = true;
+    }
+    core.emit({ kind: 'subscribed', clientId: session.clientId, topicFilter });
+    // [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; a shared subscription gets no retained messages (section 4.8.2).
+    const wanted = subscription.retainHandling === 0 || (subscription.retainHandling === 1 && !existed);
+    if (wanted && c.shareName === null)
+      this.backlogs.set(this.reasonCodes.length, () => startBacklog(core, session, access, c.filter, subscription));
+    return subscription.qos;
+  }
+
+  private subscriptionOf({ request, shareName }: Checked): StoredSubscription {
+    const { maxQos } = this.core.limits;
+    const { bridge } = this.session;
+    return {
+      topicFilter: request.topicFilter,
+      qos: request.qos > maxQos ? maxQos : request.qos,
+      noLocal: bridge ? shareName === null : request.noLocal,
+      retainAsPublished: bridge || request.retainAsPublished,
+      retainHandling: request.retainHandling,
+      subscriptionIdentifier: this.subscriptionIdentifier,
+    };
+  }
+
+  /** What has no room for this subscription. `more`: it does not take the place of another. */
+  private full(more: boolean): Cap | null {
+    const { core, session } = this;
+    const { maxSubscriptions, maxTotalSubscriptions } = core.limits;
+    if (session.outbox.durable && !core.journal.accepting) return 'store';
+    if (!more) return null;
+    const total = core.router.subscriptionCount + core.router.sharedCount;
+    const many = maxSubscriptions > 0 && session.subscriptions.size >= maxSubscriptions;
+    return many || (maxTotalSubscriptions > 0 && total >= maxTotalSubscriptions) ? 'subscriptions' : null;
+  }
 }
 
 function grant(
@@ -87,46 +210,44 @@ function grant(
   checked: readonly (Checked | number)[],
   verdicts: readonly boolean[],
 ): Subscribed {
-  const subscriptionIdentifier = packet.properties?.subscriptionIdentifiers?.[0] ?? 0;
-  const backlogs: (() => void)[] = [];
-  let stored = false;
-  const reasonCodes = checked.map((c, i) => {
-    if (typeof c === 'number') return session.version === 5 ? c : UNSPECIFIED_ERROR;
-    if (!verdicts[i]) {
-      core.stats.deniedSubscribe++;
-      if (access.denyAction === 'disconnect')
-        throw new ProtocolError(NOT_AUTHORIZED, `subscribing to ${c.request.topicFilter} is not allowed`);
-      return session.version === 5 ? NOT_AUTHORIZED : UNSPECIFIED_ERROR;
-    }
-    const qos = c.request.qos > core.limits.maxQos ? core.limits.maxQos : c.request.qos;
-    const request = { ...c.request, qos };
-    if (session.bridge) {
-      request.noLocal = c.shareName === null;
-      request.retainAsPublished = true;
-    }
-    const subscription = { ...request, subscriptionIdentifier };
-    const existed = core.router.subscribe({
-      ...subscription,
-      receiver: session.outbox,
-      filter: c.filter,
-      shareName: c.shareName,
-    });
-    session.subscriptions.set(request.topicFilter, subscription);
-    if (session.outbox.durable) {
-      core.journal.subscriptionPut(session.clientId, subscription);
-      stored = true;
-    }
-    core.emit({ kind: 'subscribed', clientId: session.clientId, topicFilter: request.topicFilter });
-    // [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; a shared subscription gets no retained messages (section 4.8.2).
-    const wanted = request.retainHandling === 0 || (request.retainHandling === 1 && !existed);
-    if (wanted && c.shareName === null)
-      backlogs.push(() => startBacklog(core, session, access, c.filter, subscription));
-    return qos;
+  const granted = new Grant(core, session, access, packet.properties?.subscriptionIdentifiers?.[0] ?? 0);
+  for (let i = 0; i < checked.length; i++) granted.add(checked[i], verdicts[i]);
+  return granted;
+}
+
+function same(a: StoredSubscription, b: StoredSubscription): boolean {
+  return (
+    a.qos === b.qos &&
+    a.noLocal === b.noLocal &&
+    a.retainAsPublished === b.retainAsPublished &&
+    a.retainHandling === b.retainHandling &&
+    a.subscriptionIdentifier === b.subscriptionIdentifier
+  );
+}
+
+/** Puts a subscription in force; true when its filter was subscribed before. */
+export function put(
+  core: Core,
+  session: Session,
+  subscription: StoredSubscription,
+  tell = session.outbox.durable,
+): boolean {
+  const share = parseShare(subscription.topicFilter);
+  const existed = core.router.subscribe({
+    ...subscription,
+    receiver: session.outbox,
+    filter: share?.topicFilter ?? subscription.topicFilter,
+    shareName: share?.shareName ?? null,
   });
-  const afterAnswer = (): void => {
-    for (const start of backlogs) start();
-  };
-  return { reasonCodes, stored, afterAnswer };
+  session.subscriptions.set(subscription.topicFilter, subscription);
+  if (tell) core.journal.subscriptionPut(session.clientId, subscription);
+  return existed;
+}
+
+function remove(core: Core, session: Session, topicFilter: string): void {
+  session.subscriptions.delete(topicFilter);
+  core.router.unsubscribe(session.outbox, topicFilter);
+  if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
 }
 
 /** Whether the publisher of a stored message may still write its topic; the gateway's own values always count. */
@@ -167,24 +288,32 @@ function startBacklog(
 }
 
 export interface Unsubscribed {
+  /** takeBack() changes them. */
   readonly reasonCodes: number[];
   readonly stored: boolean;
+  /** The end of the subscriptions could not be stored: they are there again, and the codes say so. */
+  readonly takeBack: () => void;
 }
 
 /** Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. */
 export function unsubscribe(core: Core, session: Session, packet: UnsubscribePacket): Unsubscribed {
-  let stored = false;
-  const reasonCodes = packet.topicFilters.map((topicFilter) => {
-    if (!session.subscriptions.delete(topicFilter)) {
-      return isTopicFilter(topicFilter) ? NO_SUBSCRIPTION_EXISTED : TOPIC_FILTER_INVALID;
-    }
-    core.router.unsubscribe(session.outbox, topicFilter);
-    if (session.outbox.durable) {
-      core.journal.subscriptionDelete(session.clientId, topicFilter);
-      stored = true;
-    }
+  const ended: { at: number; subscription: StoredSubscription }[] = [];
+  const reasonCodes: number[] = packet.topicFilters.map((topicFilter, at) => {
+    const subscription = session.subscriptions.get(topicFilter);
+    if (subscription === undefined) return isTopicFilter(topicFilter) ? NO_SUBSCRIPTION_EXISTED : TOPIC_FILTER_INVALID;
+    remove(core, session, topicFilter);
+    ended.push({ at, subscription });
     core.emit({ kind: 'unsubscribed', clientId: session.clientId, topicFilter });
     return SUCCESS;
   });
-  return { reasonCodes, stored };
+  const takeBack = (): void => {
+    for (const { at, subscription } of ended) {
+      reasonCodes[at] = UNSPECIFIED_ERROR;
+      // Only in the session it was in: that may have ended, or have the filter again.
+      if (!session.outbox.durable || session.subscriptions.has(subscription.topicFilter)) continue;
+      put(core, session, subscription);
+      core.emit({ kind: 'subscribed', clientId: session.clientId, topicFilter: subscription.topicFilter });
+    }
+  };
+  return { reasonCodes, stored: ended.length > 0 && session.outbox.durable, takeBack };
 }

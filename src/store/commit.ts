@@ -117,7 +117,8 @@ export class Committer {
   }
 
   private start(load: boolean): void {
-    const { path, maxSize, sync, clock, driver } = this.options;
+    const { path, sync, clock, driver } = this.options;
+    const maxSize = this.options.maxSize === 0 ? Number.MAX_SAFE_INTEGER : this.options.maxSize;
     const checkpointBytes = Math.max(256 * 1024, Math.min(CHECKPOINT_BYTES, Math.floor(maxSize / 4)));
     const synchronous = sync === 'off' ? 'normal' : 'full';
     this.link = new Link(

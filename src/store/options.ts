@@ -10,7 +10,7 @@ export interface SqliteOptions {
   /** ack: barriers wait for the commit; interval and off: they do not, and commits come every intervalMs (off: every second). */
   readonly sync: 'ack' | 'interval' | 'off';
   readonly intervalMs: number;
-  /** Bytes of the database at which QoS > 0 messages for durable sessions are refused. */
+  /** Bytes of the database at which QoS > 0 messages for durable sessions are refused; 0 = no limit. */
   readonly maxSize: number;
   /** start: a damaged file is set aside and an empty one begins; stop: load() throws. */
   readonly onCorrupt: 'start' | 'stop';

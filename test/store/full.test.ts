@@ -184,3 +184,10 @@ describe.skipIf(!mounted)('a disk that really is full (skipped where a small tmp
     expect(await sequences(crashCopy(path))).toEqual(Array.from({ length: n }, (_, i) => i + 1));
   });
 });
+
+test('max_size = 0 is no limit', async () => {
+  const { journal } = await start(storePath(), { maxSize: 0 });
+  journal.sessionPut(session('c'));
+  for (let n = 1; n <= 20; n++) expect(await publish(journal, n, 20_000)).toBe(0);
+  expect(journal.accepting).toBe(true);
+});
