@@ -268,6 +268,7 @@ export class EventFeed {
       lag_p99: this.process.lagSeconds(99),
       latency_p50: this.latency.seconds(50),
       latency_p99: this.latency.seconds(99),
+      latency: this.latency.distribution(),
       store: this.options.store?.() ?? null,
     };
   }

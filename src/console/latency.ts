@@ -55,6 +55,13 @@ export class Latency {
     return all === 0 ? 0 : bounds[bounds.length - 1];
   }
 
+  /** What was measured in the last minute or two: how many up to each bound (in seconds), and behind them those above the last. */
+  distribution(): { readonly bounds: readonly number[]; readonly counts: readonly number[] } {
+    this.roll();
+    const { counts, bounds } = this.histogram;
+    return { bounds: [...bounds], counts: Array.from(counts, (count, i) => count - this.older[i]) };
+  }
+
   private roll(): void {
     const nowMs = this.clock.mono();
     if (nowMs - this.newerAt < WINDOW_MS) return;

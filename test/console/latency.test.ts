@@ -27,6 +27,20 @@ test('what is longer than the last bound counts as the last bound', () => {
   expect(latency.seconds(99)).toBe(1);
 });
 
+test('the distribution has a count for each bound and one for what is above', () => {
+  const metrics = new Metrics();
+  const clock = new FakeClock();
+  const latency = new Latency(metrics, clock);
+  for (const seconds of [0.000_005, 0.000_01, 0.3, 30]) latencyHistogram(metrics).observe(seconds);
+  const { bounds, counts } = latency.distribution();
+  expect([bounds[0], bounds.at(-1), counts.length]).toEqual([0.000_01, 1, bounds.length + 1]);
+  expect([counts[0], counts.at(-2), counts.at(-1)]).toEqual([2, 1, 1]);
+  clock.advance(60_000);
+  latency.distribution();
+  clock.advance(60_000);
+  expect(Math.max(...latency.distribution().counts)).toBe(0);
+});
+
 test('what was more than two minutes ago is forgotten', () => {
   const metrics = new Metrics();
   const clock = new FakeClock();

@@ -267,6 +267,66 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     expect(await arrived).toBe('hand/made 00ff');
   });
 
+  test('topics have the rates of what is published on them, branches those of all below', async () => {
+    const client = await device('meter');
+    await client.subscribeAsync('rates/+/temp');
+    const sent = Array.from({ length: 300 }, (_, n) =>
+      client.publishAsync(`rates/${n % 3 === 0 ? 'one' : 'two'}/temp`, '21.5', { qos: 1 }),
+    );
+    await Promise.all(sent);
+    const page = await console();
+    await show(page, 'Topics');
+    await page.getByRole('searchbox').fill('rates/');
+    const branch = page.locator('.branch', { hasText: 'rates' }).locator('.branch-rates');
+    const two = page.getByRole('button', { name: /^two/ });
+    await branch.filter({ hasText: /^[1-9].*\/s.*[1-9].* B\/s$/ }).waitFor();
+    const all = Number.parseFloat((await branch.textContent()) ?? '');
+    const part = Number.parseFloat((await two.locator('.branch-rates').textContent()) ?? '');
+    expect([all > 0, part > 0, part < all]).toEqual([true, true, true]);
+    await page.getByRole('button', { name: 'temp' }).last().click();
+    await page.getByText('Messages counted').waitFor();
+    await page.locator('.facts div', { hasText: 'Messages counted' }).getByText('200', { exact: true }).waitFor();
+    await page.getByRole('row', { name: 'meter rates/+/temp 0' }).waitFor();
+    await page.getByRole('img', { name: /^Messages a second/ }).waitFor();
+    expect(await faults(page)).toEqual([]);
+    await picture(page, 'topic-rates');
+    await two.click();
+    await page.getByText('Topics here and below').waitFor();
+    expect(opened?.complaints).toEqual([]);
+  });
+
+  test('the overview shows how latencies are spread', async () => {
+    const client = await device('sender');
+    for (let n = 0; n < 200; n++) await client.publishAsync('spread', 'x', { qos: 1 });
+    const page = await console();
+    await page.locator('.bars li').first().waitFor();
+    expect(await page.locator('.bars li').first().textContent()).toMatch(/(up to|over) \d/);
+    expect(await faults(page)).toEqual([]);
+  });
+
+  test('a filter that is none is told at its field, one with a comma is one filter', async () => {
+    const topics = ['with', 'with,comma/x', 'plain'];
+    const client = await device('comma');
+    for (const topic of topics) await client.publishAsync(topic, 'x', { qos: 1, retain: true });
+    const page = await console();
+    await show(page, 'Messages');
+    const filter = page.getByLabel('Topic filter');
+    const subscribe = page.getByRole('button', { name: 'Subscribe', exact: true });
+    await page.getByLabel('with retained messages').check();
+    await filter.fill('a/#/b');
+    await subscribe.click();
+    await page.getByText('This is no topic filter.').waitFor();
+    await filter.fill('with,comma/#');
+    await subscribe.click();
+    await page.getByRole('button', { name: 'with,comma/x' }).waitFor();
+    await filter.fill('plain');
+    await subscribe.click();
+    await page.locator('.message-topic', { hasText: 'plain' }).waitFor();
+    expect(await page.locator('.message-topic', { hasText: /^with$/ }).count()).toBe(0);
+    expect(opened?.complaints).toEqual([]);
+    for (const topic of topics) await client.publishAsync(topic, '', { qos: 1, retain: true });
+  });
+
   test('a decision is explained with the rule that made it', async () => {
     const page = await console();
     await show(page, 'Security');

@@ -89,6 +89,8 @@ export interface Stats {
   readonly lag_p99: number;
   readonly latency_p50: number;
   readonly latency_p99: number;
+  /** Bounds in seconds; one more count than bounds. */
+  readonly latency: { readonly bounds: readonly number[]; readonly counts: readonly number[] };
   readonly store: Readonly<Record<string, unknown>> | null;
 }
 

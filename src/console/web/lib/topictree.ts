@@ -1,4 +1,5 @@
-// Topics and topic filters as a tree of levels. Pure; used by the topic page and its tests.
+// Topics and topic filters as a tree of levels, with the traffic of each level. Pure; used by the topic page and its tests.
+import type { Traffic } from './types.ts';
 
 export interface TopicNode {
   readonly name: string;
@@ -12,11 +13,29 @@ export interface TopicNode {
   /** Retained messages here and below. */
   retainedBelow: number;
   subscribersBelow: number;
+  /** What is published on exactly this topic, null when it is not counted. */
+  traffic: Traffic | null;
+  /** Topics that are published on, here and below. */
+  topicsBelow: number;
+  /** A second, here and below. */
+  messageRate: number;
+  byteRate: number;
 }
 
 function node(name: string, topic: string): TopicNode {
-  const children = new Map<string, TopicNode>();
-  return { name, topic, children, retained: false, subscribers: 0, retainedBelow: 0, subscribersBelow: 0 };
+  return {
+    name,
+    topic,
+    children: new Map(),
+    retained: false,
+    subscribers: 0,
+    retainedBelow: 0,
+    subscribersBelow: 0,
+    traffic: null,
+    topicsBelow: 0,
+    messageRate: 0,
+    byteRate: 0,
+  };
 }
 
 export function emptyTree(): TopicNode {
@@ -56,23 +75,35 @@ export function addSubscriber(root: TopicNode, filter: string): void {
   for (const one of [root, ...nodes]) one.subscribersBelow++;
 }
 
-/** Children by name, wildcards first. */
-export function sorted(children: ReadonlyMap<string, TopicNode>): TopicNode[] {
-  const rank = (name: string): number => (name === '#' ? 0 : name === '+' ? 1 : 2);
-  return [...children.values()].sort(
-    (a, b) => rank(a.name) - rank(b.name) || a.name.localeCompare(b.name, 'en', { numeric: true }),
-  );
+/** Each topic once. */
+export function addTraffic(root: TopicNode, topic: string, traffic: Traffic): void {
+  const nodes = path(root, topic);
+  const last = nodes.at(-1);
+  if (last === undefined) return;
+  last.traffic = traffic;
+  for (const one of [root, ...nodes]) {
+    one.topicsBelow++;
+    one.messageRate += traffic.messages_rate;
+    one.byteRate += traffic.bytes_rate;
+  }
 }
 
-/** Whether a filter (shared or not) takes a topic. */
-export function takes(filter: string, topic: string): boolean {
-  const levels = filter.split('/');
-  const own = levels[0] === '$share' ? levels.slice(2) : levels;
-  const names = topic.split('/');
-  if (topic.startsWith('$') && (own[0] === '#' || own[0] === '+')) return false;
-  for (const [i, level] of own.entries()) {
-    if (level === '#') return true;
-    if (i >= names.length || (level !== '+' && level !== names[i])) return false;
-  }
-  return own.length === names.length;
+/** The node of a topic. */
+export function nodeOf(root: TopicNode, topic: string): TopicNode | undefined {
+  let at: TopicNode | undefined = root;
+  for (const level of topic.split('/')) at = at?.children.get(level);
+  return at;
+}
+
+const byName = new Intl.Collator('en', { numeric: true });
+
+/** Children by name, wildcards first; or those with most messages a second first. */
+export function sorted(children: ReadonlyMap<string, TopicNode>, busiest = false): TopicNode[] {
+  const rank = (name: string): number => (name === '#' ? 0 : name === '+' ? 1 : 2);
+  return [...children.values()].sort(
+    (a, b) =>
+      (busiest ? b.messageRate - a.messageRate || b.byteRate - a.byteRate : 0) ||
+      rank(a.name) - rank(b.name) ||
+      byName.compare(a.name, b.name),
+  );
 }

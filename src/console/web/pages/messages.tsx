@@ -4,6 +4,7 @@ import { call, can } from '../lib/api.ts';
 import { asText, encodeText, fromBase64, fromHex, toBase64 } from '../lib/bytes.ts';
 import { bytes, clock, count, short } from '../lib/format.ts';
 import { type Link, Stream } from '../lib/live.ts';
+import { isTopicFilter } from '../lib/topicfilter.ts';
 import type { LiveMessage } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import {
@@ -25,6 +26,8 @@ import { attempt } from '../ui/toast.tsx';
 const KEPT = 500;
 /** The list is drawn at most this often, however many messages come. */
 const DRAW_MS = 150;
+/** Filters of one stream. */
+const FILTERS = 32;
 
 type Form = 'text' | 'hex' | 'base64';
 
@@ -113,6 +116,26 @@ function decoded(text: string): Uint8Array | null {
   }
 }
 
+/** Why a filter cannot be added to these, null when it can. */
+function refusal(filter: string, filters: readonly string[]): string | null {
+  if (!isTopicFilter(filter)) return t('This is no topic filter.');
+  if (filter.startsWith('$share/'))
+    return t('Shared subscriptions would take messages from their members: subscribe to the filter itself.');
+  if (filters.length >= FILTERS) return t('At most {n} topic filters at once.', { n: FILTERS });
+  if (filter.includes(',') && filters.some((one) => one.includes(',')))
+    return t('Only one topic filter with a comma at once.');
+  return null;
+}
+
+/** The query for these filters: commas part them, so one that holds a comma goes by itself. */
+function askedFor(filters: readonly string[]): string {
+  const alone = filters.find((one) => one.includes(','));
+  const others = filters.filter((one) => one !== alone);
+  const parts = alone === undefined ? [] : [`topic=${encodeURIComponent(alone)}`];
+  if (others.length > 0) parts.push(`topics=${others.map(encodeURIComponent).join(',')}`);
+  return parts.join('&');
+}
+
 interface Shown extends LiveMessage {
   readonly id: number;
 }
@@ -134,9 +157,8 @@ function useMessages(
   const key = JSON.stringify([filters, retained]);
   useEffect(() => {
     if (filters.length === 0) return;
-    const asked = filters.map(encodeURIComponent).join(',');
     const stream = new Stream(
-      `/api/v4/mqtt/messages?topics=${asked}&retained=${retained}`,
+      `/api/v4/mqtt/messages?${askedFor(filters)}&retained=${retained}`,
       {
         message: (message: LiveMessage) => {
           if (!halted.current) waiting.current.push({ ...message, id: next.current++ });
@@ -177,12 +199,15 @@ function Live() {
   const [retained, setRetained] = useState(false);
   const [paused, setPaused] = useState(false);
   const [chosen, setChosen] = useState<Shown | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   const still = useRef(false);
   const { list, skipped, link, clear } = useMessages(filters, retained, paused, still);
   const add = (event: Event): void => {
     event.preventDefault();
     const wanted = filter.trim();
-    if (wanted !== '' && !filters.includes(wanted)) setFilters([...filters, wanted]);
+    const why = filters.includes(wanted) ? null : refusal(wanted, filters);
+    setProblem(why);
+    if (why === null && !filters.includes(wanted)) setFilters([...filters, wanted]);
   };
   const tone = link === 'open' ? 'good' : link === 'lost' ? 'bad' : 'calm';
   return (
@@ -206,7 +231,7 @@ function Live() {
       }
     >
       <form class="line subscribe" onSubmit={add}>
-        <TextField label={t('Topic filter')} value={filter} onValue={setFilter} mono />
+        <TextField label={t('Topic filter')} value={filter} onValue={setFilter} problem={problem} mono />
         <Check label={t('with retained messages')} value={retained} onValue={setRetained} />
         <Button type="submit" kind="primary">
           {t('Subscribe')}

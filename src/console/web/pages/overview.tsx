@@ -8,6 +8,7 @@ import { useStore } from '../lib/store.ts';
 import { directionOf } from '../lib/tracks.ts';
 import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
+import { Histogram } from '../ui/histogram.tsx';
 import { Badge, Empty, Panel } from '../ui/parts.tsx';
 
 function Tile({ label, value, note, tone }: { label: string; value: string; note?: string; tone?: string }) {
@@ -75,7 +76,7 @@ function Tiles({ now }: { readonly now: Stats }) {
   );
 }
 
-function Charts() {
+function Charts({ now }: { readonly now: Stats | null }) {
   const times = series.times();
   const rate = (name: string): (number | null)[] => series.rates(name);
   const gauge = (name: string, factor = 1): (number | null)[] => series.gauge(name, factor);
@@ -137,6 +138,15 @@ function Charts() {
           ]}
         />
       </Panel>
+      {now !== null && (
+        <Panel>
+          <Histogram
+            label={t('Latency inside the gateway, distribution')}
+            note={t('one in 64 of the last one to two minutes')}
+            {...now.latency}
+          />
+        </Panel>
+      )}
       <Panel>
         <Chart
           label={t('Memory')}
@@ -233,7 +243,7 @@ export function OverviewPage() {
         {now !== null && ` · ${t('up {n}', { n: duration(now.uptime_ms) })}`}
       </p>
       {now === null ? <Empty>{t('Waiting for the first figures.')}</Empty> : <Tiles now={now} />}
-      <Charts />
+      <Charts now={now} />
       <div class="pair">
         <Panel title={t('Bridges')}>
           <BridgeStates />

@@ -1,20 +1,21 @@
-// Topics: retained messages and subscriptions as one tree of levels; the value of a topic and who subscribes to it.
-import { useState } from 'preact/hooks';
-import { call, can, escaped, fetchData, query } from '../lib/api.ts';
-import { bytes, count, date } from '../lib/format.ts';
+// Topics: what is published, retained messages and subscriptions as one tree of levels, with the rates of every branch.
+import { useMemo, useState } from 'preact/hooks';
+import { ApiError, call, query } from '../lib/api.ts';
+import { bytes, count } from '../lib/format.ts';
 import { useLoaded } from '../lib/live.ts';
-import { hrefOf } from '../lib/route.ts';
-import { addRetained, addSubscriber, emptyTree, sorted, type TopicNode, takes } from '../lib/topictree.ts';
-import type { Meta, Retained, Subscription } from '../lib/types.ts';
+import { addRetained, addSubscriber, addTraffic, emptyTree, nodeOf, sorted, type TopicNode } from '../lib/topictree.ts';
+import type { Meta, Retained, Subscription, Topic, TopicMeta } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Icon } from '../ui/icons.tsx';
-import { Button, Check, Confirm, Empty, Facts, Failed, Panel, Payload, SearchBox } from '../ui/parts.tsx';
+import { Check, Empty, Failed, Panel, SearchBox } from '../ui/parts.tsx';
+import { TopicDetail } from './topicdetail.tsx';
 
 /** Rows that are loaded at most; a tree of more is no reading matter, searching narrows it. */
 const LOADED = 5000;
 /** Children of one node that are drawn. */
 const DRAWN = 300;
 const EVERY_MS = 10_000;
+const RATES_MS = 3000;
 
 interface Everything {
   readonly retained: readonly Retained[];
@@ -29,177 +30,144 @@ async function load(search: string, system: boolean): Promise<Everything> {
     system
       ? call<{ data: Retained[]; meta: Meta }>('GET', `/retained${query({ ...narrowed, filter: '$SYS/#' })}`)
       : null,
-    call<{ data: Subscription[]; meta: Meta }>('GET', `/subscriptions${query({ limit: LOADED })}`),
+    call<{ data: Subscription[]; meta: Meta }>('GET', `/subscriptions${query(narrowed)}`),
   ]);
   const [plain, sys, subscriptions] = lists;
-  const part = search.toLowerCase();
   return {
     retained: [...plain.data, ...(sys?.data ?? [])],
-    subscriptions: subscriptions.data.filter(({ topic }) => topic.toLowerCase().includes(part)),
+    subscriptions: subscriptions.data,
     cut: plain.meta.hasnext || sys?.meta.hasnext === true || subscriptions.meta.hasnext,
   };
 }
 
-function treeOf({ retained, subscriptions }: Everything): TopicNode {
+interface Published {
+  readonly topics: readonly Topic[];
+  readonly meta: TopicMeta;
+  /** When it was asked for. */
+  readonly time: number;
+}
+
+/** The busiest topics; null where the broker engine does not count topic by topic. */
+async function loadTraffic(search: string, system: boolean): Promise<Published | null> {
+  const asked = { search, sort: '-messages_rate', limit: LOADED };
+  try {
+    const [plain, sys] = await Promise.all([
+      call<{ data: Topic[]; meta: TopicMeta }>('GET', `/topics${query(asked)}`),
+      system ? call<{ data: Topic[] }>('GET', `/topics${query({ ...asked, filter: '$SYS/#' })}`) : null,
+    ]);
+    return { topics: [...plain.data, ...(sys?.data ?? [])], meta: plain.meta, time: Date.now() };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 503) return null;
+    throw error;
+  }
+}
+
+function treeOf(all: Everything, published: Published | null): TopicNode {
   const root = emptyTree();
-  for (const { topic } of retained) addRetained(root, topic);
-  for (const { topic } of subscriptions) addSubscriber(root, topic);
+  for (const { topic } of all.retained) addRetained(root, topic);
+  for (const { topic } of all.subscriptions) addSubscriber(root, topic);
+  for (const one of published?.topics ?? []) addTraffic(root, one.topic, one);
   return root;
 }
 
-interface BranchProps {
-  readonly node: TopicNode;
-  readonly depth: number;
+interface View {
   readonly open: ReadonlySet<string>;
   readonly chosen: string | null;
+  readonly busiest: boolean;
   readonly onToggle: (topic: string) => void;
   readonly onChoose: (topic: string) => void;
 }
 
-function Branch({ node, depth, open, chosen, onToggle, onChoose }: BranchProps) {
-  const isOpen = open.has(node.topic);
+function Marks({ node, folded }: { readonly node: TopicNode; readonly folded: boolean }) {
+  const below = node.retainedBelow + node.subscribersBelow;
+  return (
+    <>
+      {node.retained && (
+        <span class="mini retained-mark" title={t('retained')}>
+          R
+        </span>
+      )}
+      {node.subscribers > 0 && (
+        <span class="mini" title={t('{n} subscribers', { n: node.subscribers })}>
+          {count(node.subscribers)} ↓
+        </span>
+      )}
+      {folded && below > 0 && (
+        <span
+          class="muted small"
+          title={t('{n} retained messages and subscriptions here and below', { n: count(below) })}
+        >
+          {count(below)}
+        </span>
+      )}
+    </>
+  );
+}
+
+/** Rates of the node and all below it. */
+function Rates({ node }: { readonly node: TopicNode }) {
+  if (node.topicsBelow === 0) return null;
+  const quiet = node.messageRate === 0 ? ' quiet' : '';
+  return (
+    <span class={`branch-rates${quiet}`}>
+      <span>{count(node.messageRate)}/s</span>
+      <span>{bytes(node.byteRate)}/s</span>
+    </span>
+  );
+}
+
+function Branch({ node, view }: { readonly node: TopicNode; readonly view: View }) {
+  const isOpen = view.open.has(node.topic);
   const inner = node.children.size > 0;
-  const children = isOpen ? sorted(node.children) : [];
   return (
     <li>
-      <div class={chosen === node.topic ? 'branch chosen' : 'branch'}>
+      <div class={view.chosen === node.topic ? 'branch chosen' : 'branch'}>
         {inner ? (
           <button
             type="button"
             class="twist"
             aria-expanded={isOpen}
             aria-label={isOpen ? t('Close {n}', { n: node.topic }) : t('Open {n}', { n: node.topic })}
-            onClick={() => onToggle(node.topic)}
+            onClick={() => view.onToggle(node.topic)}
           >
             <Icon name={isOpen ? 'down' : 'right'} />
           </button>
         ) : (
           <span class="twist" />
         )}
-        <button type="button" class="branch-name" onClick={() => onChoose(node.topic)}>
+        <button type="button" class="branch-name" onClick={() => view.onChoose(node.topic)}>
           <code>{node.name === '' ? t('(empty level)') : node.name}</code>
-          {node.retained && (
-            <span class="mini retained-mark" title={t('retained')}>
-              R
-            </span>
-          )}
-          {node.subscribers > 0 && (
-            <span class="mini" title={t('{n} subscribers', { n: node.subscribers })}>
-              {count(node.subscribers)} ↓
-            </span>
-          )}
-          {inner && !isOpen && <span class="muted small">{count(node.retainedBelow + node.subscribersBelow)}</span>}
+          <Marks node={node} folded={inner && !isOpen} />
+          <Rates node={node} />
         </button>
       </div>
       {isOpen && (
         <ul>
-          {children.slice(0, DRAWN).map((child) => (
-            <Branch
-              key={child.name}
-              node={child}
-              depth={depth + 1}
-              open={open}
-              chosen={chosen}
-              onToggle={onToggle}
-              onChoose={onChoose}
-            />
-          ))}
-          {children.length > DRAWN && (
-            <li class="muted small">{t('and {n} more: search to narrow', { n: count(children.length - DRAWN) })}</li>
-          )}
+          <Branches among={node.children} view={view} />
         </ul>
       )}
     </li>
   );
 }
 
-function Value({ topic, onCleared }: { readonly topic: string; readonly onCleared: () => void }) {
-  const [asking, setAsking] = useState(false);
-  const loaded = useLoaded(() => fetchData<Retained>(`/retained/${escaped(topic)}`), topic, 3000);
-  const message = loaded.value;
-  if (message === null) return loaded.error === null ? null : <Empty>{t('No retained message.')}</Empty>;
+function Branches({ among, view }: { readonly among: TopicNode['children']; readonly view: View }) {
+  const nodes = sorted(among, view.busiest);
   return (
     <>
-      <Facts
-        rows={[
-          [t('From'), message.from_client_id || '–'],
-          ['QoS', message.qos],
-          [t('Size'), bytes(message.bytes)],
-          [t('Expires'), message.expires_at === null ? t('never') : date(message.expires_at)],
-        ]}
-      />
-      {message.payload_base64 !== undefined ? (
-        <Payload base64={message.payload_base64} />
-      ) : (
-        <Empty>{t('The payload is too large to be shown.')}</Empty>
-      )}
-      {can('operator') && !topic.startsWith('$') && (
-        <Button kind="danger" onClick={() => setAsking(true)}>
-          {t('Clear the retained message')}
-        </Button>
-      )}
-      {asking && (
-        <Confirm
-          title={t('Clear the retained message?')}
-          action={t('Clear')}
-          onClose={() => setAsking(false)}
-          onYes={async () => {
-            await call('DELETE', `/retained/${escaped(topic)}`);
-            onCleared();
-            loaded.reload();
-          }}
-        >
-          <p>
-            <code>{topic}</code>
-          </p>
-        </Confirm>
+      {nodes.slice(0, DRAWN).map((node) => (
+        <Branch key={node.name} node={node} view={view} />
+      ))}
+      {nodes.length > DRAWN && (
+        <li class="muted small">{t('and {n} more: search to narrow', { n: count(nodes.length - DRAWN) })}</li>
       )}
     </>
-  );
-}
-
-function Detail({ topic, all, onCleared }: { topic: string; all: Everything; onCleared: () => void }) {
-  const wild = topic.includes('+') || topic.includes('#');
-  const takers = all.subscriptions.filter((s) => s.topic === topic || (!wild && takes(s.topic, topic)));
-  return (
-    <Panel title={<code>{topic}</code>}>
-      {!wild && !all.retained.some((one) => one.topic === topic) && <Empty>{t('No retained message.')}</Empty>}
-      {all.retained.some((one) => one.topic === topic) && <Value key={topic} topic={topic} onCleared={onCleared} />}
-      <h3>{t('Subscribers')}</h3>
-      {takers.length === 0 ? (
-        <Empty>{t('Nobody subscribes to it.')}</Empty>
-      ) : (
-        <table>
-          <thead>
-            <tr>
-              <th>{t('Client id')}</th>
-              <th>{t('Topic filter')}</th>
-              <th>QoS</th>
-            </tr>
-          </thead>
-          <tbody>
-            {takers.slice(0, DRAWN).map((s) => (
-              <tr key={`${s.clientid}/${s.topic}`}>
-                <td>
-                  <a href={hrefOf('clients', s.clientid)}>{s.clientid}</a>
-                </td>
-                <td>
-                  <code>{s.topic}</code>
-                </td>
-                <td>{s.qos}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </Panel>
   );
 }
 
 /** With few topics all of them are seen at once. */
 function firstOpen(root: TopicNode): Set<string> {
   const found = new Set<string>();
-  if (root.retainedBelow + root.subscribersBelow > 60) return found;
+  if (Math.max(root.retainedBelow + root.subscribersBelow, root.topicsBelow) > 60) return found;
   const walk = (node: TopicNode): void => {
     for (const child of node.children.values()) {
       found.add(child.topic);
@@ -210,56 +178,84 @@ function firstOpen(root: TopicNode): Set<string> {
   return found;
 }
 
+/** What all topics come to, and what the tree leaves out. */
+function Sum({ published }: { readonly published: Published }) {
+  const { sum, others, count: topics, hasnext } = published.meta;
+  return (
+    <>
+      <p class="tree-sum">
+        <span>{t('{n} topics published on', { n: count(topics) })}</span>
+        <span class="branch-rates">
+          <span>{count(sum.messages_rate)}/s</span>
+          <span>{bytes(sum.bytes_rate)}/s</span>
+        </span>
+      </p>
+      {hasnext && (
+        <p class="note">
+          {t('The tree has the {n} busiest of them, and its branches the rates of those.', { n: count(LOADED) })}
+        </p>
+      )}
+      {others.messages > 0 && (
+        <p class="note">
+          {t('Topics that are not counted one by one: {n}/s, {m}/s.', {
+            n: count(others.messages_rate),
+            m: bytes(others.bytes_rate),
+          })}
+        </p>
+      )}
+    </>
+  );
+}
+
 export function TopicsPage() {
   const [search, setSearch] = useState('');
   const [system, setSystem] = useState(false);
+  const [busiest, setBusiest] = useState(false);
   const [opened, setOpened] = useState<Set<string> | null>(null);
   const [chosen, setChosen] = useState<string | null>(null);
-  const loaded = useLoaded(() => load(search, system), `${search}/${system}`, EVERY_MS);
+  const key = `${search}/${system}`;
+  const loaded = useLoaded(() => load(search, system), key, EVERY_MS);
+  const traffic = useLoaded(() => loadTraffic(search, system), key, RATES_MS);
   const all = loaded.value;
-  const root = all === null ? null : treeOf(all);
-  const open = opened ?? (root === null ? new Set<string>() : firstOpen(root));
+  const published = traffic.value;
+  const root = useMemo(() => (all === null ? null : treeOf(all, published)), [all, published]);
+  const open = useMemo(() => opened ?? (root === null ? new Set<string>() : firstOpen(root)), [opened, root]);
   const toggle = (topic: string): void => {
     const next = new Set(open);
     if (!next.delete(topic)) next.add(topic);
     setOpened(next);
   };
+  const view = { open, chosen, busiest, onToggle: toggle, onChoose: setChosen };
   return (
     <>
       <div class="bar">
         <SearchBox label={t('Part of a topic')} value={search} onValue={setSearch} />
+        <Check label={t('Busiest first')} value={busiest} onValue={setBusiest} />
         <Check label={t('with $SYS')} value={system} onValue={setSystem} />
         {all?.cut === true && (
           <span class="warn-text">{t('Only the first {n} are shown: search to narrow.', { n: count(LOADED) })}</span>
         )}
       </div>
-      <Failed error={loaded.error} />
+      <Failed error={loaded.error ?? traffic.error} />
       <div class="pair wide-right">
         <Panel title={t('Topics')}>
+          {published !== null && <Sum published={published} />}
           {root !== null && root.children.size === 0 && (
-            <Empty>{t('No retained messages and no subscriptions.')}</Empty>
+            <Empty>{t('No retained messages, no subscriptions, nothing published.')}</Empty>
           )}
-          <ul class="tree">
-            {root !== null &&
-              sorted(root.children).map((node) => (
-                <Branch
-                  key={node.name}
-                  node={node}
-                  depth={0}
-                  open={open}
-                  chosen={chosen}
-                  onToggle={toggle}
-                  onChoose={setChosen}
-                />
-              ))}
-          </ul>
+          <ul class="tree">{root !== null && <Branches among={root.children} view={view} />}</ul>
         </Panel>
-        {chosen === null || all === null ? (
+        {chosen === null || root === null ? (
           <Panel>
-            <Empty>{t('Choose a topic to see its value and its subscribers.')}</Empty>
+            <Empty>{t('Choose a topic to see its rates, its value and its subscribers.')}</Empty>
           </Panel>
         ) : (
-          <Detail topic={chosen} all={all} onCleared={loaded.reload} />
+          <TopicDetail
+            topic={chosen}
+            node={nodeOf(root, chosen)}
+            time={published?.time ?? 0}
+            onCleared={loaded.reload}
+          />
         )}
       </div>
     </>
