@@ -62,7 +62,8 @@ export const WEBHOOK_METRICS = {
   },
 } as const satisfies Record<string, MetricSpec>;
 
-type DropReason = 'queue-full' | 'refused' | 'failed' | 'stopped';
+const DROP_REASONS = ['queue-full', 'refused', 'failed', 'stopped'] as const;
+type DropReason = (typeof DROP_REASONS)[number];
 
 /** Pauses while the service is away: doubling from the first to the longest. */
 const FIRST_PAUSE_MS = 100;
@@ -117,6 +118,8 @@ export class Webhook implements Service, LocalReceiver {
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.sent = parts.metrics.cell(WEBHOOK_METRICS.sent);
     this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
+    // There from the start: a rate needs a value before the first drop.
+    for (const reason of DROP_REASONS) parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason });
     parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.sending);
     this.url = new URL(settings.url);
     const options = { keepAlive: true, maxSockets: settings.poolSize };
