@@ -4,7 +4,8 @@
 import type { BridgeOptions, BridgeStatus, BridgeType } from './bridge/bridge.ts';
 import { buildFrame, Extractor } from './bridge/rules.ts';
 import type { ChangeOutcome, Supervisor } from './bridge/supervisor.ts';
-import type { Loaded, MqttBridgeConfig, NngBridgeConfig, NngCompat, Tree } from './config/config.ts';
+import type { MqttBridgeConfig, NngBridgeConfig, NngCompat } from './config/bridges.ts';
+import type { Loaded, Tree } from './config/config.ts';
 import { type Read, readForward, readMqttBridge, readNng, readSubscription } from './config/documents.ts';
 import { difference, flagNode, isTree, same, valueAt, withNode, withoutNode } from './config/keep.ts';
 import { type BlockNode, blockNode } from './config/node.ts';

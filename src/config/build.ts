@@ -1,6 +1,5 @@
 // Puts the sections together to a frozen Config and makes the checks between sections: addresses used twice, who may be anonymous.
 // Called by load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
-
 import { buildAuth } from './buildauth.ts';
 import { buildMqttBridges, buildNng, meetingPoint } from './buildbridges.ts';
 import {
@@ -14,10 +13,11 @@ import {
 } from './buildcore.ts';
 import { buildListeners, type OpenListener } from './buildlisteners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './buildproxy.ts';
-import type { Config, ListenerConfig, ProxyConfig } from './config.ts';
+import type { Config, ListenerConfig } from './config.ts';
 import { warnLoops } from './loops.ts';
 import { nngBridges } from './nngbridges.ts';
 import type { Position } from './problem.ts';
+import type { ProxyConfig } from './proxy.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { Sink } from './sink.ts';
 import { isLoopback } from './values.ts';

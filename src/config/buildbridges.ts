@@ -1,7 +1,6 @@
 // From the checked tree to NngConfig and MqttBridgeConfig, with the checks that take more than one key.
 // Called by build.ts, and by the REST API through documents.ts. Pure: problems go to the sink; loops are found by loops.ts.
 // Sources: the documented rules of NNG bridges (what matches, what frames look like); NanoMQ's MQTT bridge keys.
-import { address, qos, tlsServer } from './buildvalues.ts';
 import type {
   ForwardRule,
   MqttBridgeConfig,
@@ -12,8 +11,9 @@ import type {
   NngPubConfig,
   NngSubConfig,
   SubscriptionRule,
-  TlsClientConfig,
-} from './config.ts';
+} from './bridges.ts';
+import { address, qos, tlsServer } from './buildvalues.ts';
+import type { TlsClientConfig } from './config.ts';
 import type { Checked, ValueOf } from './key.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schemabridges.ts';

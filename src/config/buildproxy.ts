@@ -2,8 +2,8 @@
 // servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
 import { tlsClient } from './buildbridges.ts';
 import { address, proxyProtocolFrom, tlsNames, tlsServer } from './buildvalues.ts';
-import type { MapEntry, ProxyConfig, ProxyMapConfig, ShareConfig, UpstreamConfig, UpstreamServer } from './config.ts';
 import { compilePattern } from './pattern.ts';
+import type { MapEntry, ProxyConfig, ProxyMapConfig, ShareConfig, UpstreamConfig, UpstreamServer } from './proxy.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { Sink } from './sink.ts';
 import { nearest } from './values.ts';
@@ -20,33 +20,11 @@ export function buildProxies(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Pro
 }
 
 function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], hasEnv: HasEnv, sink: Sink): ProxyConfig {
-  const target = (owner: object, key: string, value: string) => {
-    if (value === LOCAL || pools.includes(value)) return;
-    const close = nearest(value, pools);
-    const hint = close === null ? '' : `; did you mean ${close}?`;
-    sink.refuse(owner, key, `there is no upstreams.${value}${hint}`);
-  };
-  for (const route of block.routes) {
-    if (route.upstream !== null) target(route, 'upstream', route.upstream);
-    else if (route.split.length === 0) sink.refuse(route, 'upstream', 'is missing: upstream or split has to be given');
-    if (route.upstream !== null && route.split.length > 0)
-      sink.refuse(route, 'split', 'upstream is given already: one of both');
-    for (const share of route.split) target(share, 'upstream', share.upstream);
-  }
-  for (const share of block.split) target(share, 'upstream', share.upstream);
-  if (block.map?.default) target(block.map, 'default', block.map.default);
-  for (const [, upstream] of block.map?.values ?? []) if (block.map !== null) target(block.map, 'values', upstream);
-  if (block.default !== null) target(block, 'default', block.default);
-  else if ((block.routes.length === 0 && block.map === null && block.split.length === 0) || !block.preread)
-    sink.refuse(block, 'default', 'is missing: where do clients go?');
+  checkTargets(block, pools, sink);
   if (!block.preread) checkPlain(block, sink);
   checkUdp(block, sink);
   checkFilter(block, sink);
-  checkEnv(block, 'split_key', block.split_key, hasEnv, sink);
-  if (block.map !== null) checkEnv(block.map, 'source', block.map.source, hasEnv, sink);
-  checkEnv(block.filter, 'prefix', block.filter.prefix, hasEnv, sink);
-  for (const key of ['clientid', 'username', 'password'] as const)
-    checkEnv(block.set, key, block.set[key], hasEnv, sink);
+  checkTemplates(block, hasEnv, sink);
   const { host, port } = address(block.bind);
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
     sink.refuse(block.tls, 'use_identity_as_username', 'needs verify_peer, else anybody could be anyone');
@@ -109,6 +87,38 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
         : { file: block.access_log.file, format: block.access_log.format, rotation: block.access_log.rotation },
     source: sink.at(block),
   };
+}
+
+/** Everything that names an upstream names one that there is, and every client goes somewhere. */
+function checkTargets(block: ProxyKeys, pools: readonly string[], sink: Sink): void {
+  const target = (owner: object, key: string, value: string) => {
+    if (value === LOCAL || pools.includes(value)) return;
+    const close = nearest(value, pools);
+    const hint = close === null ? '' : `; did you mean ${close}?`;
+    sink.refuse(owner, key, `there is no upstreams.${value}${hint}`);
+  };
+  for (const route of block.routes) {
+    if (route.upstream !== null) target(route, 'upstream', route.upstream);
+    else if (route.split.length === 0) sink.refuse(route, 'upstream', 'is missing: upstream or split has to be given');
+    if (route.upstream !== null && route.split.length > 0)
+      sink.refuse(route, 'split', 'upstream is given already: one of both');
+    for (const share of route.split) target(share, 'upstream', share.upstream);
+  }
+  for (const share of block.split) target(share, 'upstream', share.upstream);
+  if (block.map?.default) target(block.map, 'default', block.map.default);
+  for (const [, upstream] of block.map?.values ?? []) if (block.map !== null) target(block.map, 'values', upstream);
+  if (block.default !== null) target(block, 'default', block.default);
+  else if ((block.routes.length === 0 && block.map === null && block.split.length === 0) || !block.preread)
+    sink.refuse(block, 'default', 'is missing: where do clients go?');
+}
+
+/** Templates name no variable of the environment that is not set. */
+function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
+  checkEnv(block, 'split_key', block.split_key, hasEnv, sink);
+  if (block.map !== null) checkEnv(block.map, 'source', block.map.source, hasEnv, sink);
+  checkEnv(block.filter, 'prefix', block.filter.prefix, hasEnv, sink);
+  for (const key of ['clientid', 'username', 'password'] as const)
+    checkEnv(block.set, key, block.set[key], hasEnv, sink);
 }
 
 function shares(split: ProxyKeys['split'], sink: Sink): ShareConfig[] {

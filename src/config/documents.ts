@@ -1,7 +1,6 @@
 // Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a file.
 // Called by the wiring of console/. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
 // secret that reads "***" keeps the value it has now.
-import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './buildbridges.ts';
 import type {
   ForwardRule,
   MqttBridgeConfig,
@@ -11,9 +10,9 @@ import type {
   NngPubConfig,
   NngSubConfig,
   SubscriptionRule,
-  Tree,
-  TreeValue,
-} from './config.ts';
+} from './bridges.ts';
+import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './buildbridges.ts';
+import type { Tree, TreeValue } from './config.ts';
 import type { Key } from './key.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './node.ts';
 import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schemabridges.ts';

@@ -1,5 +1,5 @@
 // All NNG bridges of a configuration as one list. Called by build.ts, loops.ts and settings.ts. Pure.
-import type { NngBridgeConfig, NngConfig } from './config.ts';
+import type { NngBridgeConfig, NngConfig } from './bridges.ts';
 
 /** In the order in which they start: who sends comes first, so that nothing that comes in finds a bridge missing. */
 export function nngBridges(nng: NngConfig): NngBridgeConfig[] {

@@ -1,10 +1,11 @@
 // What a route, allow or deny of a proxy has to fit: the block form and the text form of conditions, patterns compiled.
 // Data for schemaproxy.ts. Must not repeat a value in a message: it may be a name of a person.
 // Sources: NGINX's map (~ and ~* before patterns), docs/proxy.md (the text form).
-import type { MatchField, MatchOp, RouteCondition, TreeValue } from './config.ts';
+import type { TreeValue } from './config.ts';
 import type { Key } from './key.ts';
 import { isNull, joinPath, type Node } from './node.ts';
 import { compilePattern } from './pattern.ts';
+import type { MatchField, MatchOp, RouteCondition } from './proxy.ts';
 import { nearest } from './values.ts';
 
 const FIELDS: readonly MatchField[] = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'cert_cn'];
