@@ -19,6 +19,7 @@ import { missingFeatures } from './config/features.ts';
 import { nngBridges } from './config/nngbridges.ts';
 import { formatProblem } from './config/problem.ts';
 import type { ChangeResult, JsonObject } from './console/console.ts';
+import type { HttpServer } from './console/http.ts';
 import type { Webhook } from './console/webhook.ts';
 import { BridgesControl } from './control.ts';
 import { Listeners } from './listeners.ts';
@@ -71,6 +72,7 @@ export class Gateway implements Service {
   private readonly started: Part[] = [];
   private running: Running | null = null;
   private webhook: Webhook | null = null;
+  private web: HttpServer | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
 
@@ -90,6 +92,7 @@ export class Gateway implements Service {
       running: () => (this.state === 'ready' ? this.running : null),
       applyWebhook: (config) => this.startWebhook(config),
       applyProxies: (config) => this.applyProxies(config),
+      renewHttp: async () => this.web?.reload(),
     });
     this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
   }
@@ -384,6 +387,7 @@ export class Gateway implements Service {
         store: () => storeView(this.metrics, this.current.config.persistence),
         pages: await loadPages(),
         ready: () => this.state === 'ready',
+        listening: () => (this.running?.listeners.openCount ?? 0) >= this.current.config.listeners.length,
         settings: () => httpSettings(first, this.current.config.httpServer ?? first),
         matchesHash,
         makeHash,
@@ -391,6 +395,7 @@ export class Gateway implements Service {
       processMetrics,
     );
     await server.start();
+    this.web = server;
     this.started.push({ name: 'http_server', stop: (deadlineMs) => server.stop(deadlineMs) });
     return server.address;
   }

@@ -41,6 +41,10 @@ export class Listeners {
     return [...this.open.values()].flatMap((open) => open.bound);
   }
 
+  get openCount(): number {
+    return this.open.size;
+  }
+
   /** Opens all; throws TRANSPORT-BIND for the first that cannot be. */
   async start(configs: readonly ListenerConfig[], maxPacketBytes: number): Promise<void> {
     for (const config of configs) await this.add(config, maxPacketBytes);

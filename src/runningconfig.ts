@@ -38,6 +38,8 @@ export interface RunningConfigParts {
   /** Parts that are loaded on demand take their sections. */
   readonly applyWebhook: (config: Config) => Promise<void>;
   readonly applyProxies: (config: Config) => Promise<void>;
+  /** The console takes up renewed certificates and keys. */
+  readonly renewHttp: () => Promise<void>;
 }
 
 type Values = ReadonlyMap<string, string | number | boolean>;
@@ -216,6 +218,7 @@ export class RunningConfig {
     await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
     if (changes.some((change) => change.part === 'webhook'))
       await attempt('webhook', () => this.parts.applyWebhook(config));
+    await attempt('http_server: certificate', () => this.parts.renewHttp());
     await attempt('proxy', () => this.parts.applyProxies(config));
     control.take(next.tree, next.masked, config.bridges.nng.compat);
     return failed;

@@ -1,9 +1,12 @@
-// Users of console and API with roles: configured, plain and hashed, added and removed by REST, kept in tidegate.d, changed by a reload.
-import { readFileSync, writeFileSync } from 'node:fs';
+// Users of console and API with roles: configured, plain and hashed, added and removed by REST, kept in tidegate.d, changed by a reload; certificates of the console.
+import { once } from 'node:events';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { connect } from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
 import { loadArgon2, makeArgon2, makePbkdf2 } from '../src/auth/hash.ts';
 import { ask, type Reply } from './console/request.ts';
+import { Authority, hasOpenssl } from './harness/certificates.ts';
 import { type TestGateway, testGateway } from './harness/gateway.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\n';
@@ -139,4 +142,33 @@ test('a reload without credentials does not open a server that others can reach'
     const headers = { host: `localhost:${port}` };
     expect((await ask(port, 'GET', '/api/v4/brokers', { user: null, headers })).status, now).toBe(401);
   }
+});
+
+describe.skipIf(!hasOpenssl())('a console with TLS (openssl is needed)', () => {
+  test('a reload takes up renewed certificates, and keeps the old ones when the new are wrong', async () => {
+    const authority = new Authority();
+    const [first, second] = [authority.issue({ name: 'first' }), authority.issue({ name: 'second' })];
+    const [key, cert] = ['key', 'cert'].map((name) => path.join(authority.folder, name));
+    const use = (from: { key: string; cert: string }): void => {
+      copyFileSync(from.key, key);
+      copyFileSync(from.cert, cert);
+    };
+    use(first);
+    const port = await given(`username = ann, password = pw, tls { keyfile = "${key}", certfile = "${cert}" }`);
+    const shown = async (): Promise<string> => {
+      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+      await once(socket, 'secureConnect');
+      const { CN } = socket.getPeerCertificate().subject;
+      socket.destroy();
+      return String(CN);
+    };
+    expect(await shown()).toBe('first');
+    use(second);
+    expect(await gateway?.gateway.reload()).toMatchObject({ ok: true, report: { failed: [] } });
+    expect(await shown()).toBe('second');
+    writeFileSync(cert, 'nonsense');
+    expect(await gateway?.gateway.reload()).toMatchObject({ report: { failed: ['http_server: certificate'] } });
+    expect(await shown()).toBe('second');
+    authority.remove();
+  });
 });

@@ -1,5 +1,5 @@
-// REST beyond NanoMQ for people who run the gateway: health, who may do what, store, proxy, log lines, audit. Called by routes.ts.
-import { type Answer, data, fail, json } from './answer.ts';
+// REST beyond NanoMQ for people who run the gateway: who may do what, store, proxy, log lines, audit. Called by routes.ts.
+import { type Answer, data, fail } from './answer.ts';
 import type { Audit } from './audit.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import { type Call, get, type Route } from './route.ts';
@@ -41,19 +41,8 @@ function logLines({ logTail }: ConsoleOptions, call: Call): Answer {
   return data(lines.map((line): Json => ({ ...line })));
 }
 
-function health(ready: boolean): Answer {
-  return json({ status: ready ? 'ok' : 'unavailable' }, ready ? 200 : 503);
-}
-
 export function adminRoutes(options: ConsoleOptions, audit: Audit): Route[] {
   return [
-    get('/healthz', 'the process answers', () => health(true), 'public'),
-    get(
-      '/readyz',
-      'the gateway serves: everything is started and it is not stopping',
-      () => health(options.ready()),
-      'public',
-    ),
     get(
       '/api/v4/access/explain',
       'whether a client may publish, subscribe or receive, and which rule says so',

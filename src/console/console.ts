@@ -259,8 +259,10 @@ export interface ConsoleOptions {
   readonly logTail: LogTail | null;
   readonly store: (() => JsonObject) | null;
   readonly pages: PageSource | null;
-  /** True from GW-READY until stop begins: what /readyz tells. */
+  /** True from GW-READY until stop begins: what /readyz tells first. */
   ready(): boolean;
+  /** Whether every configured listener is open; absent where that is not known. */
+  readonly listening?: () => boolean;
   settings(): HttpSettings;
   /** Absent: users with hashed passwords are not let in. */
   readonly matchesHash?: MatchesHash;

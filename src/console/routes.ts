@@ -8,6 +8,7 @@ import { clientRoutes } from './clients.ts';
 import { configurationRoutes } from './configuration.ts';
 import type { ConsoleOptions } from './console.ts';
 import { type EventFeed, eventRoutes } from './events.ts';
+import { healthRoutes } from './health.ts';
 import { messageRoutes } from './messages.ts';
 import { mqttBridgeRoutes } from './mqttbridge.ts';
 import { nngRoutes } from './nngapi.ts';
@@ -34,6 +35,7 @@ export interface RouteParts {
 
 export function allRoutes({ options, access, audit, feed, process }: RouteParts): readonly Route[] {
   const routes: Route[] = [
+    ...healthRoutes(options),
     ...adminRoutes(options, audit),
     ...apiRoutes(options, process, () => routes),
     ...clientRoutes(options),

@@ -241,6 +241,23 @@ describe('health', () => {
     stage.ready = true;
     expect((await ask(stage.server.port, 'GET', '/readyz', { user: null })).status).toBe(200);
   });
+
+  test('readyz tells when a bridge that is on is not up, unless bridges are left out', async () => {
+    const ref = { kind: 'nng', direction: 'pub', name: 'secret-name' } as const;
+    stage.bridges.put(ref, { enable: true }, { state: 'retrying' });
+    const { status, json, text } = await ask(stage.server.port, 'GET', '/readyz', { user: null });
+    expect([status, json.bridges, json.store, json.listeners]).toEqual([503, 'down', 'ok', 'ok']);
+    expect(text).not.toContain('secret-name');
+    expect((await ask(stage.server.port, 'GET', '/readyz?bridges=false', { user: null })).status).toBe(200);
+    stage.bridges.put(ref, { enable: false });
+    expect((await ask(stage.server.port, 'GET', '/readyz', { user: null })).status).toBe(200);
+  });
+
+  test('readyz tells when the store takes nothing', async () => {
+    stage.metrics.cell({ name: 'tidegate_store_ok', text: 'x', type: 'gauge', unit: 'none' }).value = 0;
+    const { status, json } = await ask(stage.server.port, 'GET', '/readyz', { user: null });
+    expect([status, json.status, json.store]).toEqual([503, 'unavailable', 'down']);
+  });
 });
 
 describe('start and stop', () => {
