@@ -7,6 +7,7 @@ import { addBridgeCommands } from './ctlbridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './ctlclient.ts';
 import { type Column, column, facts, type Row, sizeText } from './ctltable.ts';
 import { top } from './ctltop.ts';
+import { addTopicCommand } from './ctltopics.ts';
 import { addUserCommands } from './ctluser.ts';
 import { type Adder, pages, query, rowOf, rowsOf, say, show, type Work } from './ctlwork.ts';
 
@@ -211,6 +212,7 @@ function addLists(ctl: Command, add: Adder): void {
   )
     .option('--drain <server>', 'give this server no new clients')
     .option('--undrain <server>', 'give it clients again');
+  addTopicCommand(ctl, add, wholeNumber);
   add<RetainedOptions>(ctl, 'retained', 'retained messages', retained)
     .option('--filter <filter>', 'topic filter')
     .option('--search <text>', 'part of the topic')
@@ -263,7 +265,10 @@ export function registerCtl(
     const { data } = await work.client.call('GET', '/store');
     say(work, data, facts(Object.entries(rowOf(data))));
   });
-  add<{ count: number }>(ctl, 'top', 'counters, live', async (work, { count }) => {
-    await top(work.client, { json: work.json, tty: tty === true, count }, work.io);
-  }).option('--count <n>', 'end after so many samples', wholeNumber, 0);
+  const words = 'counters and, on a terminal, the busiest topics, live';
+  add<{ count: number; topics: number }>(ctl, 'top', words, async (work, { count, topics }) => {
+    await top(work.client, { json: work.json, tty: tty === true, count, topics }, work.io);
+  })
+    .option('--topics <n>', 'so many topics at most', wholeNumber, 10)
+    .option('--count <n>', 'end after so many samples', wholeNumber, 0);
 }

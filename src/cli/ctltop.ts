@@ -4,6 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Io } from './cli.ts';
 import type { CtlClient } from './ctlclient.ts';
 import { facts, sizeText } from './ctltable.ts';
+import { busiest } from './ctltopics.ts';
 
 /** Characters of one event that are kept while its end has not come. */
 const MAX_EVENT = 64 * 1024;
@@ -13,6 +14,8 @@ export interface TopOptions {
   readonly tty: boolean;
   /** Samples shown, 0 = until interrupted. */
   readonly count: number;
+  /** Topics shown on a terminal. */
+  readonly topics: number;
 }
 
 type Sample = Readonly<Record<string, unknown>>;
@@ -86,9 +89,10 @@ export async function top(client: CtlClient, options: TopOptions, io: Io): Promi
       const now: Sample = JSON.parse(text);
       if (options.json) io.stdout.write(`${text}\n`);
       // Home, draw, clear what the last screen had below: no flicker.
-      else if (options.tty)
-        io.stdout.write(`\x1b[H${screen(client.address, before, now).replaceAll('\n', '\x1b[K\n')}\x1b[J`);
-      else io.stdout.write(lineOf(before, now));
+      else if (options.tty) {
+        const drawn = screen(client.address, before, now) + (await busiest(client, options.topics));
+        io.stdout.write(`\x1b[H${drawn.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
+      } else io.stdout.write(lineOf(before, now));
       before = now;
       if (++seen === options.count) return;
     }

@@ -24,14 +24,14 @@ interface Outcome {
 }
 
 /** Runs `ctl` with these words; rejects as the command does. */
-async function run(words: readonly string[], env: Env, io: FakeIo = fakeIo()): Promise<Outcome> {
+async function run(words: readonly string[], env: Env, io: FakeIo = fakeIo(), tty = false): Promise<Outcome> {
   const program = new Command('tidegate').exitOverride().enablePositionalOptions();
   program.configureOutput({ writeErr: () => {}, writeOut: () => {} });
   let code = 0;
   const exit = (value: number): void => {
     code = value;
   };
-  registerCtl(program, { io, exit }, env, false);
+  registerCtl(program, { io, exit }, env, tty);
   await program.parseAsync(['ctl', ...words], { from: 'user' });
   return { out: io.stdout.text(), code };
 }
@@ -351,6 +351,60 @@ test('top shows a line for each sample with the rate between them', async () => 
   received.value = 500;
   clock.advance(2000);
   expect((await running).out).toContain('received 250/s');
+});
+
+describe('topics', () => {
+  beforeEach(() => {
+    stage.broker.topicList.push(
+      { topic: 'plant/1', messages: 20, bytes: 60, messageRate: 0.25, byteRate: 6 },
+      { topic: 'plant/\x1b[2J', messages: 400, bytes: 800_000, messageRate: 40, byteRate: 80_000 },
+      { topic: 'silent', messages: 5, bytes: 9, messageRate: 0, byteRate: 0 },
+      { topic: '$SYS/uptime', messages: 1, bytes: 1, messageRate: 0, byteRate: 0 },
+    );
+  });
+
+  test('are listed with rates and counts, the busiest first, with what they come to', async () => {
+    expect((await ctl('topics')).split('\n')).toEqual([
+      'TOPIC          MSGS/S  BYTES/S  MESSAGES   BYTES',
+      'plant/\\x1b[2J      40  78.1 KB       400  800000',
+      'plant/1          0.25      6 B        20      60',
+      'silent              0      0 B         5       9',
+      '3 topics: 40 messages and 78.1 KB a second, 425 messages in all',
+      'topics not counted one by one: 0.50 messages and 5 B a second, 7 messages in all',
+      '',
+    ]);
+  });
+
+  test('are narrowed, ordered and cut', async () => {
+    const topics = async (...words: string[]): Promise<string[]> =>
+      JSON.parse(await ctl('topics', '--json', ...words)).map(({ topic }: { topic: string }) => topic);
+    expect(await topics('--search', 'SIL')).toEqual(['silent']);
+    expect(await topics('--prefix', 'plant/1')).toEqual(['plant/1']);
+    expect(await topics('--filter', '$SYS/#')).toEqual(['$SYS/uptime']);
+    expect(await topics('--sort', 'bytes', '--limit', '1')).toEqual(['silent']);
+    await expect(ctl('topics', '--sort', 'wrong')).rejects.toMatchObject({ exit: 1 });
+  });
+
+  test('the busiest stand below the counters of top on a terminal', async () => {
+    await stage.stop();
+    const clock = new FakeClock();
+    const { topicList } = stage.broker;
+    stage = await new ConsoleStage({ clock }).start();
+    stage.broker.topicList.push(...topicList);
+    const io = fakeIo();
+    const running = run(['top', '--count', '1'], here(), io, true);
+    while (stage.metrics.value('tidegate_http_event_readers') !== 1)
+      await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(2000);
+    const lines = (await running).out.split('\x1b[K\n');
+    const title = lines.findIndex((line) => line.startsWith('TOPIC'));
+    expect(title).toBeGreaterThan(5);
+    expect(lines.slice(title + 1)).toEqual([
+      'plant/\\x1b[2J      40  78.1 KB',
+      'plant/1          0.25      6 B',
+      '\x1b[J',
+    ]);
+  });
 });
 
 describe('tables', () => {
