@@ -9,12 +9,13 @@ import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { compact, isDeletion } from './compact.ts';
 import { type Event, GONE, release, STATE, sizeOf } from './event.ts';
 import { FrameWriter } from './frame.ts';
-import { Link, writerUrl } from './link.ts';
+import { type Link, openLink } from './link.ts';
 import { Batch, OpenLog } from './log.ts';
 import { setAside } from './open.ts';
+import { Opening } from './opening.ts';
 import type { SqliteOptions } from './options.ts';
 import type { FromWriter } from './protocol.ts';
-import { Restorer } from './restore.ts';
+import type { Restorer } from './restore.ts';
 import { StoreStats } from './stats.ts';
 
 /** A batch that nobody waits for closes after this; what may be elided has two such rounds. */
@@ -32,8 +33,6 @@ const BEHIND_BYTES = 128 * 1024 * 1024;
 /** After a failed write: how long until the next attempt, doubling from the first to the last. */
 const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 4000;
-/** Bytes of the write-ahead log that a commit copies into the database; small stores keep it smaller. */
-const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** A stop does not wait for a writer that has hung. */
 const CLOSE_MS = 15_000;
 
@@ -56,8 +55,7 @@ export class Committer {
   private compactAt = 0;
   private full = false;
   private pendingBytes = 0;
-  private opening: { resolve: (restorer: Restorer | null) => void; reject: (error: unknown) => void } | null = null;
-  private restorer: Restorer | null = null;
+  private opening: Opening | null = null;
   private drained: (() => void) | null = null;
 
   constructor(options: SqliteOptions) {
@@ -95,10 +93,8 @@ export class Committer {
 
   /** Starts a writer and reads everything. Null when the file is damaged and may be set aside. */
   private async open(mayBeDamaged: boolean): Promise<Restorer | null> {
-    this.restorer = new Restorer();
-    const answer = new Promise<Restorer | null>((resolve, reject) => {
-      this.opening = { resolve, reject };
-    });
+    this.opening = new Opening();
+    const { answer } = this.opening;
     this.start(true);
     try {
       const restorer = await answer;
@@ -112,20 +108,14 @@ export class Committer {
       throw error;
     } finally {
       this.opening = null;
-      this.restorer = null;
     }
   }
 
   private start(load: boolean): void {
-    const { path, sync, clock, driver } = this.options;
-    const maxSize = this.options.maxSize === 0 ? Number.MAX_SAFE_INTEGER : this.options.maxSize;
-    const checkpointBytes = Math.max(256 * 1024, Math.min(CHECKPOINT_BYTES, Math.floor(maxSize / 4)));
-    const synchronous = sync === 'off' ? 'normal' : 'full';
-    this.link = new Link(
-      this.options.worker ?? writerUrl(),
-      { path, maxSize, synchronous, checkpointBytes, now: clock.now(), load, driver },
-      { onMessage: (message) => this.message(message), onDeath: (reason) => this.died(reason) },
-    );
+    this.link = openLink(this.options, load, {
+      onMessage: (message) => this.message(message),
+      onDeath: (reason) => this.died(reason),
+    });
   }
 
   private async dropLink(): Promise<void> {
@@ -138,7 +128,7 @@ export class Committer {
   async close(): Promise<void> {
     if (this.state === 'closed' || this.state === 'closing') return;
     if (this.state === 'opening') {
-      this.opening?.reject(new GatewayError('GW-STATE', 'closed while it was opening'));
+      this.opening?.fail(new GatewayError('GW-STATE', 'closed while it was opening'));
       return;
     }
     const failing = this.state === 'failing';
@@ -279,10 +269,10 @@ export class Committer {
   private message(message: FromWriter): void {
     switch (message.kind) {
       case 'pack':
-        this.restorer?.add(message.pack);
+        this.opening?.add(message.pack);
         return;
       case 'loaded':
-        if (this.restorer !== null) this.opening?.resolve(this.restorer);
+        this.opening?.loaded();
         return;
       case 'opened':
         this.options.log('info', 'STO-OPEN', { path: this.options.path, driver: message.driver });
@@ -317,8 +307,8 @@ export class Committer {
       void this.dropLink().then(() => this.retryLater());
       return;
     }
-    if (damaged && this.options.onCorrupt === 'start') this.opening.resolve(null);
-    else this.opening.reject(new GatewayError('STORE-OPEN', damaged ? `${text}, and on_corrupt is stop` : text));
+    if (damaged && this.options.onCorrupt === 'start') this.opening.damaged();
+    else this.opening.fail(new GatewayError('STORE-OPEN', damaged ? `${text}, and on_corrupt is stop` : text));
   }
 
   private committed(serial: number): void {
@@ -345,32 +335,28 @@ export class Committer {
 
   private failed(code: number, text: string): void {
     if (this.posted.length === 0) return;
-    const holds = this.log.reopen(this.posted);
-    this.posted.length = 0;
     this.stats.failed.value++;
     this.complain('error', 'STO-FAILED', { code, reason: text });
-    if (this.state === 'closing') this.drained?.();
-    else {
-      this.state = 'failing';
-      this.compactLog();
-      this.retryLater();
-    }
-    this.judge();
-    for (const hold of holds) hold.done(QUOTA_EXCEEDED);
+    this.takeBack();
   }
 
   private died(reason: string): void {
     this.link = null;
     if (this.opening !== null) {
-      this.opening.reject(new GatewayError('STORE-OPEN', `the writer thread failed: ${reason}`));
+      this.opening.fail(new GatewayError('STORE-OPEN', `the writer thread failed: ${reason}`));
       return;
     }
     this.complain('error', 'STO-FAILED', { reason: `the writer thread failed: ${reason}` });
-    if (this.state === 'closing') this.drained?.();
-    if (this.state === 'running') this.state = 'failing';
+    this.takeBack();
+  }
+
+  /** What was on its way is open again, before anything told since; who waited for it is told that it is not kept. */
+  private takeBack(): void {
     const holds = this.log.reopen(this.posted);
     this.posted.length = 0;
-    if (this.state === 'failing') {
+    if (this.state === 'closing') this.drained?.();
+    else {
+      this.state = 'failing';
       this.compactLog();
       this.retryLater();
     }

@@ -3,11 +3,15 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import type { SqliteOptions } from './options.ts';
 import type { FromWriter, ToWriter, WriterOptions } from './protocol.ts';
 
 /** Frames kept for reuse; larger ones go to the garbage collector. */
 const KEPT_FRAMES = 4;
 const KEPT_BYTES = 1024 * 1024;
+/** Bytes of the write-ahead log that a commit copies into the database; small stores keep it smaller. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+const LEAST_CHECKPOINT_BYTES = 256 * 1024;
 
 export interface LinkEvents {
   onMessage(message: FromWriter): void;
@@ -83,4 +87,14 @@ export class Link {
     }
     this.events.onMessage(message);
   }
+}
+
+/** Starts the writer thread of a store. @param load whether it sends everything there is before it takes batches */
+export function openLink(options: SqliteOptions, load: boolean, events: LinkEvents): Link {
+  const { path, sync, clock, driver } = options;
+  const maxSize = options.maxSize === 0 ? Number.MAX_SAFE_INTEGER : options.maxSize;
+  const checkpointBytes = Math.max(LEAST_CHECKPOINT_BYTES, Math.min(CHECKPOINT_BYTES, Math.floor(maxSize / 4)));
+  const synchronous = sync === 'off' ? 'normal' : 'full';
+  const writer = { path, maxSize, synchronous, checkpointBytes, now: clock.now(), load, driver } as const;
+  return new Link(options.worker ?? writerUrl(), writer, events);
 }

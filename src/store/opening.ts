@@ -1,0 +1,35 @@
+// A start of the store that is under way: collects the packs the writer thread reads, until it has answered in one way or another.
+// Made by commit.ts for each attempt. Decides nothing: what a damaged file means is the caller's matter.
+import type { Pack } from './restore.ts';
+import { Restorer } from './restore.ts';
+
+export class Opening {
+  /** What was read, or null when the file is damaged. */
+  readonly answer: Promise<Restorer | null>;
+  private readonly restorer = new Restorer();
+  private resolve: (restorer: Restorer | null) => void = () => {};
+  private reject: (error: unknown) => void = () => {};
+
+  constructor() {
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  add(pack: Pack): void {
+    this.restorer.add(pack);
+  }
+
+  loaded(): void {
+    this.resolve(this.restorer);
+  }
+
+  damaged(): void {
+    this.resolve(null);
+  }
+
+  fail(error: unknown): void {
+    this.reject(error);
+  }
+}
