@@ -54,7 +54,16 @@ export class ProtocolError extends Error {
   }
 }
 
+/** What OpenSSL writes: library, function and reason between colons, then the place in its source. */
+const OPENSSL = /:error:[0-9A-F]{8}:[^:]{0,80}:[^:]{0,80}:([^:]{1,160})/;
+
 /** The message of anything that was thrown, for logs and answers. */
 export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // A host with several addresses of which none answers: Node.js gives one error each, and no message for all.
+  if (error instanceof AggregateError && error.message === '' && error.errors.length > 0)
+    return errorText(error.errors[0]);
+  const reason = OPENSSL.exec(error.message)?.[1];
+  if (reason === undefined) return error.message;
+  return reason === 'wrong version number' ? 'this is no TLS (wrong version number)' : reason;
 }

@@ -3,7 +3,7 @@
 // (sysexits(3): 0 ok, 1 failed, 64 usage, 78 configuration) and one line on standard error.
 // A command lives in its own file and registers its options on the program; it must not call process.exit.
 import type { Readable, Writable } from 'node:stream';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { ERRORS, errorText, GatewayError } from '../base/errors.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { version } from './version.ts';
@@ -95,6 +95,7 @@ function commandNamed(argv: readonly string[]): CommandRow | undefined {
 async function programFor(argv: readonly string[], context: Context): Promise<Command> {
   const { io } = context;
   const program = new Command('tidegate');
+  const help = new Help();
   program
     .description('Edge gateway that bridges MQTT and NNG (Scalability Protocols)')
     .version(version, '--version', 'show the version')
@@ -104,6 +105,11 @@ async function programFor(argv: readonly string[], context: Context): Promise<Co
       writeErr: (text) => io.stderr.write(text),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
+    })
+    // An empty list is no default that anybody wants to read.
+    .configureHelp({
+      optionDescription: (option) =>
+        Array.isArray(option.defaultValue) ? option.description : help.optionDescription(option),
     })
     .showHelpAfterError(false)
     .enablePositionalOptions();
@@ -121,16 +127,24 @@ function overrideExits(command: Command): void {
   for (const child of command.commands) overrideExits(child);
 }
 
-function usageHint(argv: readonly string[]): string {
-  const row = commandNamed(argv);
-  return `tidegate: see "tidegate ${row === undefined ? '' : `${row.name} `}--help"\n`;
+/** Points to the help of the innermost command that the words name. */
+function usageHint(argv: readonly string[], program: Command | null): string {
+  const words = ['tidegate'];
+  let command = program;
+  for (const arg of argv) {
+    const inner = command?.commands.find((child) => child.name() === arg);
+    if (inner === undefined) continue;
+    command = inner;
+    words.push(arg);
+  }
+  return `tidegate: see "${words.join(' ')} --help"\n`;
 }
 
-function exitOf(error: unknown, argv: readonly string[], io: Io): number {
+function exitOf(error: unknown, argv: readonly string[], program: Command | null, io: Io): number {
   if (error instanceof CommanderError) {
     // Asked for help or version: that is what was wanted. Help because a subcommand is missing is a usage error.
     if (error.exitCode === 0) return 0;
-    if (error.code !== 'commander.help') io.stderr.write(usageHint(argv));
+    if (error.code !== 'commander.help') io.stderr.write(usageHint(argv, program));
     return ERRORS['CLI-USAGE'].exit;
   }
   if (error instanceof ConfigError) {
@@ -140,7 +154,7 @@ function exitOf(error: unknown, argv: readonly string[], io: Io): number {
   }
   if (error instanceof GatewayError) {
     io.stderr.write(`tidegate: ${error.message}\n`);
-    if (error.code === 'CLI-USAGE') io.stderr.write(usageHint(argv));
+    if (error.code === 'CLI-USAGE') io.stderr.write(usageHint(argv, program));
     return error.exit;
   }
   io.stderr.write(`tidegate: ${errorText(error)}\n`);
@@ -156,13 +170,14 @@ export async function runCli(argv: readonly string[], io: Io): Promise<number> {
       code = value;
     },
   };
+  let program: Command | null = null;
   try {
-    const program = await programFor(argv, context);
+    program = await programFor(argv, context);
     overrideExits(program);
     if (argv.length === 0) program.help({ error: true });
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {
-    return exitOf(error, argv, io);
+    return exitOf(error, argv, program, io);
   }
 }

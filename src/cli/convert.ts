@@ -4,7 +4,8 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { type ConvertedTree, effective, parseText, readForConvert } from '../config/converting.ts';
 import { formatProblem } from '../config/problem.ts';
 import { writeHocon, writeToml } from '../config/write.ts';
@@ -36,7 +37,7 @@ export function convert(options: ConvertOptions, io: Pick<Io, 'stdout' | 'stderr
     // Owner only: a configuration may hold passwords.
     writeFileSync(resolve(place.cwd, options.output), text, { mode: 0o600 });
   } catch (error) {
-    throw new GatewayError('CLI-FAILED', `${options.output}: ${errorText(error)}`, error);
+    throw new GatewayError('CLI-FAILED', `${options.output}: ${systemErrorText(error)}`, error);
   }
   return 0;
 }

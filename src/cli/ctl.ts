@@ -1,6 +1,6 @@
 // `tidegate ctl`: looks at a running gateway and changes it, over its REST API. Called by cli.ts.
 // Tables for people, --json for scripts. Exit codes: 0 done, 1 refused or nobody answers, 64 wrong words, 78 wrong configuration.
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { GatewayError } from '../base/errors.ts';
 import type { Context } from './cli.ts';
 import { addBridgeCommands } from './ctlbridge.ts';
@@ -130,9 +130,12 @@ async function upstreams(work: Work, { drain, undrain }: UpstreamOptions, pool: 
   }
   const pools = rowsOf((await work.client.call('GET', '/proxy/upstreams')).data);
   const wanted = pools.filter(({ name }) => pool === '' || name === pool);
+  if (pool !== '' && wanted.length === 0) throw new GatewayError('CLI-FAILED', `no upstream is called ${pool}`);
   const rows = wanted.flatMap(({ name, servers }) => rowsOf(servers).map((row): Row => ({ upstream: name, ...row })));
   show(work, rows, UPSTREAM_COLUMNS);
 }
+
+const ACTIONS = ['publish', 'subscribe', 'deliver'];
 
 interface ExplainOptions {
   readonly clientid?: string;
@@ -155,6 +158,8 @@ async function explain(
   const topic = about || options.topic;
   if (clientid === undefined || topic === undefined)
     throw new GatewayError('CLI-USAGE', 'explain wants a client id, publish, subscribe or deliver, and a topic');
+  if (action !== undefined && !ACTIONS.includes(action))
+    throw new GatewayError('CLI-USAGE', `${action}: publish, subscribe or deliver is wanted`);
   const { data } = await work.client.call('GET', `/access/explain${query({ ...options, clientid, action, topic })}`);
   const { allowed, rule } = rowOf(data);
   say(work, data, facts([[allowed === true ? 'allowed' : 'denied', rule]]));
@@ -175,7 +180,7 @@ function reloadText(report: Row): string {
 
 /** A whole number above 0, for --limit and --count. */
 function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new GatewayError('CLI-USAGE', `wants a number, not "${text}"`);
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It has to be a whole number.');
   return Number(text);
 }
 
@@ -256,7 +261,7 @@ export function registerCtl(
     (work, options, words) => explain(work, options, words, context),
   )
     .option('--clientid <id>', 'the client, instead of the first word')
-    .option('--action <action>', 'publish (which it is unless told), subscribe or deliver')
+    .addOption(new Option('--action <action>', 'what it does (publish unless told)').choices(ACTIONS))
     .option('--topic <topic>', 'topic, or topic filter for subscribe')
     .option('--username <name>', 'its user name, where it is not connected')
     .option('--address <address>', 'its address')
@@ -270,5 +275,5 @@ export function registerCtl(
     await top(work.client, { json: work.json, tty: tty === true, count, topics }, work.io);
   })
     .option('--topics <n>', 'so many topics at most', wholeNumber, 10)
-    .option('--count <n>', 'end after so many samples', wholeNumber, 0);
+    .addOption(new Option('--count <n>', 'end after so many samples').argParser(wholeNumber).default(0, 'never'));
 }

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { type HttpServerConfig, loadConfig } from '../config/config.ts';
 
 /** Longest wait for an answer, and the largest one read. */
@@ -52,7 +53,15 @@ async function secretFile(path: string): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).replace(/\r?\n$/, '');
   } catch (error) {
-    throw new GatewayError('CLI-FAILED', `password file ${path}: ${errorText(error)}`, error);
+    throw new GatewayError('CLI-FAILED', `password file ${path}: ${systemErrorText(error)}`, error);
+  }
+}
+
+async function authorities(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `${path}: ${systemErrorText(error)}`, error);
   }
 }
 
@@ -93,7 +102,7 @@ async function resolve(options: CtlOptions, env: Env): Promise<Target> {
     server?.password;
   const token = options.token ?? env.TIDEGATE_TOKEN;
   const basic = user === null ? null : `Basic ${Buffer.from(`${user}:${password ?? ''}`).toString('base64')}`;
-  const ca = options.cafile === undefined ? null : await readFile(options.cafile);
+  const ca = options.cafile === undefined ? null : await authorities(options.cafile);
   return { base, authorization: token === undefined ? basic : `Bearer ${token}`, ca };
 }
 
@@ -141,7 +150,7 @@ export class CtlClient {
       const options = { method, headers, agent: false, ...(ca === null ? {} : { ca }) };
       const sent: ClientRequest = (base.protocol === 'https:' ? httpsRequest : httpRequest)(url, options, resolve);
       const what = `${this.address} does not answer`;
-      sent.on('error', (error) => reject(new GatewayError('CLI-FAILED', `${what}: ${errorText(error)}`, error)));
+      sent.on('error', (error) => reject(new GatewayError('CLI-FAILED', `${what}: ${systemErrorText(error)}`, error)));
       if (!live) sent.setTimeout(ANSWER_MS, () => sent.destroy(new Error('timed out')));
       sent.end(body ?? undefined);
     });

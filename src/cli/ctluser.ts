@@ -1,6 +1,6 @@
 // `tidegate ctl users` and `ctl user`: who may use console and REST API, with which role. Called by ctl.ts.
 // Passwords are asked for or come from standard input, never from the command line, where others could see them.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { column } from './ctltable.ts';
 import {
   type Adder,
@@ -47,7 +47,7 @@ export function addUserCommands(ctl: Command, add: Adder): void {
       say(work, { username: name, ...rowOf(data) }, outcome('done', data));
     },
   )
-    .option('--role <role>', 'viewer (which a new one is unless told), operator or admin')
+    .addOption(new Option('--role <role>', 'a new one is viewer unless told').choices(['viewer', 'operator', 'admin']))
     .option('--no-password', 'leave the password as it is')
     .option(...KEEP_OPTION);
   add<KeepOptions>(user, 'remove <name>', 'let a user in no more', async (work, options, [name]) => {

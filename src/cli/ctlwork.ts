@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { text as readText } from 'node:stream/consumers';
 import type { Command, OptionValues } from 'commander';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import type { Io } from './cli.ts';
 import type { CtlClient } from './ctlclient.ts';
 import { type Column, type Row, table } from './ctltable.ts';
@@ -63,7 +64,7 @@ export async function documentOf(file: string, io: Io): Promise<unknown> {
   try {
     text = file === '-' ? await readText(io.stdin) : await readFile(file, 'utf8');
   } catch (error) {
-    throw new GatewayError('CLI-FAILED', `${file}: ${errorText(error)}`, error);
+    throw new GatewayError('CLI-FAILED', `${file}: ${systemErrorText(error)}`, error);
   }
   try {
     return JSON.parse(text);

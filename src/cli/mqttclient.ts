@@ -5,7 +5,8 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import type { IClientOptions, MqttClient } from 'mqtt';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import type { Io } from './cli.ts';
 import type { ClientSettings } from './mqttoptions.ts';
 
@@ -83,7 +84,7 @@ export async function openClient(settings: ClientSettings, reconnect: boolean, i
   const build = (): Duplex => {
     const stream = openStream(settings);
     stream.on('error', (error) => {
-      why = errorText(error);
+      why = systemErrorText(error);
     });
     return stream;
   };
@@ -92,7 +93,7 @@ export async function openClient(settings: ClientSettings, reconnect: boolean, i
   const failure = (): GatewayError => new GatewayError('CLI-FAILED', `${place(settings)}: ${why}`);
   const lost = new Promise<never>((_resolve, reject) => {
     client.on('error', (error) => {
-      why = errorText(error);
+      why = systemErrorText(error);
       // Refused by CONNACK or a protocol error: trying again would not help.
       if (state === 'connecting') reject(failure());
     });

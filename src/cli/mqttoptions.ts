@@ -4,8 +4,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { rootCertificates, type SecureVersion } from 'node:tls';
-import { type Command, InvalidArgumentError } from 'commander';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { isTopicName } from '../mqtt/topic.ts';
 import { type PropertyCommand, type PropertySet, parseProperties } from './mqttproperty.ts';
 
@@ -157,7 +158,11 @@ export function mqttOptions(command: Command): Command {
     .option('-i, --id <id>', 'client id (default: a random one)')
     .option('-I, --id-prefix <prefix>', 'client id: this and the process id')
     .option('-k, --keepalive <seconds>', 'keep alive', whole(0, 65_535), 60)
-    .option('-V, --protocol <version>', 'mqttv5, mqttv311 or mqttv31; 5, 311 or 31', protocol, 4)
+    .addOption(
+      new Option('-V, --protocol <version>', 'mqttv5, mqttv311 or mqttv31; 5, 311 or 31')
+        .argParser(protocol)
+        .default(4, '311'),
+    )
     .option('-c, --persistent', 'keep the session: not a clean start')
     .option('-x, --session-expiry <seconds>', 'session expiry interval, -1 = never (MQTT 5.0)', sessionExpiry)
     .option('-q, --qos <qos>', 'quality of service', qos, 0)
@@ -222,7 +227,15 @@ function readTlsFile(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new GatewayError('CLI-FAILED', `cannot read ${file}: ${errorText(error)}`, error);
+    throw new GatewayError('CLI-FAILED', `cannot read ${file}: ${systemErrorText(error)}`, error);
+  }
+}
+
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `cannot read ${folder}: ${systemErrorText(error)}`, error);
   }
 }
 
@@ -231,7 +244,7 @@ function caList(flags: MqttFlags): (string | Buffer)[] | undefined {
   if (flags.cafile !== undefined) list.push(readTlsFile(flags.cafile));
   if (flags.capath !== undefined) {
     const folder = flags.capath;
-    const names = readdirSync(folder).filter((name) => /\.(pem|crt|cer)$/i.test(name));
+    const names = filesOf(folder).filter((name) => /\.(pem|crt|cer)$/i.test(name));
     for (const name of names) list.push(readTlsFile(path.join(folder, name)));
   }
   if (flags.tlsUseOsCerts === true) list.push(...rootCertificates);

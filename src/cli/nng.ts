@@ -64,13 +64,26 @@ function usage(text: string): GatewayError {
   return new GatewayError('CLI-USAGE', text);
 }
 
+/** Lines about failures, until there is a peer. */
+const MOST_TOLD = 20;
+
+/** Why a peer was closed, in words (sp.ts has the reasons). */
+const REFUSALS: ReadonlyMap<string, string> = new Map([
+  ['wrong-protocol', 'the peer is an SP socket of a kind that does not go with this one'],
+  ['bad-greeting', 'the peer does not speak SP'],
+  ['greeting-timeout', 'the peer has sent no SP greeting'],
+  ['too-large', 'the peer has sent a message that is too large'],
+  ['bad-frame', 'the peer has sent what is no SP frame'],
+]);
+
 /** A socket with its endpoints, told apart from a script's point of view: peers there or not. */
 class Station {
   readonly socket: SpSocket;
   peers = 0;
   private changed: (() => void)[] = [];
   private readonly io: Io;
-  private lastError = '';
+  /** Failures that have been told since there was a peer. */
+  private readonly told = new Set<string>();
 
   constructor(options: NngCommon, io: Io) {
     this.io = io;
@@ -79,10 +92,13 @@ class Station {
     this.socket = driver.open(options.protocol, spOptions(options));
     this.socket.onRoom(() => this.wake());
     this.socket.onEvent((event) => {
-      if (event.kind === 'pipe-up') this.peers++;
+      if (event.kind === 'pipe-up') {
+        this.peers++;
+        this.told.clear();
+      }
       if (event.kind === 'pipe-down') this.peers--;
-      if (event.kind === 'refused') this.note(`${event.remote}: ${event.reason}`);
-      if (event.kind === 'endpoint' && event.endpoint.lastError !== null) this.note(event.endpoint.lastError);
+      if (event.kind === 'refused') this.note(`${event.remote}: ${REFUSALS.get(event.reason) ?? event.reason}`);
+      if (event.kind === 'endpoint') this.noteEndpoint(event.endpoint.lastError);
       this.wake();
     });
   }
@@ -107,10 +123,15 @@ class Station {
     for (const resolve of changed) resolve();
   }
 
+  /** A peer that was refused has been told by its own event. */
+  private noteEndpoint(error: string | null): void {
+    if (error !== null && !REFUSALS.has(error)) this.note(error);
+  }
+
   /** One line on standard error, not again for every try. */
   private note(text: string): void {
-    if (text === this.lastError) return;
-    this.lastError = text;
+    if (this.told.has(text) || this.told.size >= MOST_TOLD) return;
+    this.told.add(text);
     this.io.stderr.write(`tidegate: ${text}\n`);
   }
 }

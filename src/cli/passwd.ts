@@ -16,7 +16,8 @@ import {
 } from '../auth/hash.ts';
 import { DEFAULT_SCRAM_ITERATIONS, METHOD, makeScram } from '../auth/scram.ts';
 import { trim } from '../auth/textfile.ts';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import type { Context, Io } from './cli.ts';
 import { askPassword } from './secret.ts';
 
@@ -96,7 +97,8 @@ async function readContent(options: PasswdOptions): Promise<Content> {
     handle = await open(options.file, 'r');
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!missing || !options.create) throw failed(errorText(error), error);
+    if (!missing || !options.create)
+      throw failed(`${options.file}: ${systemErrorText(error)}${missing ? ', -c makes it' : ''}`, error);
     return { path: options.file, text: '', mode: NEW_MODE, owner: null };
   }
   try {
@@ -139,7 +141,7 @@ async function writeContent(content: Content, text: string, options: PasswdOptio
     await rename(temporary, content.path);
   } catch (error) {
     await unlink(temporary).catch(() => {});
-    throw error instanceof GatewayError ? error : failed(errorText(error), error);
+    throw error instanceof GatewayError ? error : failed(`${content.path}: ${systemErrorText(error)}`, error);
   }
   await syncFolder(dirname(content.path));
 }

@@ -1,13 +1,13 @@
 // `tidegate pub`: publishes messages, with the options of mosquitto_pub(1). Called by cli.ts.
 // Ends with 0 when every message was sent and, at QoS 1 and 2, acknowledged; with 1 when the broker refused one or the connection failed.
-import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { buffer as readAll } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { IClientPublishOptions, MqttClient } from 'mqtt';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { isTopicName } from '../mqtt/topic.ts';
 import type { Context, Io } from './cli.ts';
 import { openClient } from './mqttclient.ts';
@@ -63,14 +63,22 @@ async function payloadOf(flags: PubFlags, io: Io): Promise<Buffer> {
   try {
     return flags.file === '-' ? await readAll(io.stdin) : await readFile(flags.file);
   } catch (error) {
-    throw new GatewayError('CLI-FAILED', `cannot read ${flags.file}: ${errorText(error)}`, error);
+    throw new GatewayError('CLI-FAILED', `cannot read ${flags.file}: ${systemErrorText(error)}`, error);
+  }
+}
+
+async function openLines(file: string): Promise<Readable> {
+  try {
+    return (await open(file)).createReadStream();
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `cannot read ${file}: ${systemErrorText(error)}`, error);
   }
 }
 
 async function* payloads(flags: PubFlags, io: Io): AsyncGenerator<Buffer> {
   if (flags.stdinLine === true) {
     // -l -f FILE takes the lines of a file.
-    yield* lines(flags.file === undefined ? io.stdin : createReadStream(flags.file));
+    yield* lines(flags.file === undefined ? io.stdin : await openLines(flags.file));
     return;
   }
   const payload = await payloadOf(flags, io);

@@ -6,10 +6,11 @@ import type { EventEmitter } from 'node:events';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createLogger, type Logger, type LoggerOptions } from '../base/logger.ts';
 import type { Service } from '../base/service.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { type Loaded, type LogConfig, loadConfig } from '../config/config.ts';
 import { formatProblem } from '../config/problem.ts';
 import type { Context, Io } from './cli.ts';
@@ -133,7 +134,7 @@ async function openLogger(config: LogConfig, io: Io, parts: StartParts): Promise
       onError: (text) => io.stderr.write(`tidegate: ${text}\n`),
     });
   } catch (error) {
-    throw new GatewayError('CFG-INVALID', `log.file: ${errorText(error)}`, error);
+    throw new GatewayError('CFG-INVALID', `log.file: ${file}: ${systemErrorText(error)}`, error);
   }
 }
 

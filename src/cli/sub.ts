@@ -38,6 +38,9 @@ export interface SubParts {
   readonly now: () => number;
 }
 
+/** The exit code when -W has passed. */
+const TIMED_OUT = 1;
+
 function usage(text: string): GatewayError {
   return new GatewayError('CLI-USAGE', text);
 }
@@ -158,7 +161,7 @@ export async function sub(flags: SubFlags, io: Io, parts: SubParts): Promise<num
   const signal = untilSignal(parts.signals);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<number>((resolve) => {
-    if (flags.timeout !== undefined) timer = setTimeout(() => resolve(1), flags.timeout * 1000);
+    if (flags.timeout !== undefined) timer = setTimeout(() => resolve(TIMED_OUT), flags.timeout * 1000);
   });
   try {
     const { client, lost, close } = await Promise.race([
@@ -173,6 +176,7 @@ export async function sub(flags: SubFlags, io: Io, parts: SubParts): Promise<num
       await Promise.race([subscribe(client, filters, flags, settings), lost]);
       const finished = flags.exitAfterSub === true ? Promise.resolve(0) : printer.done.then(() => 0);
       const code = await Promise.race([finished, signal.fired, late, lost]);
+      if (code === TIMED_OUT && !settings.quiet) io.stderr.write('tidegate: timed out\n');
       await close();
       return code;
     } finally {

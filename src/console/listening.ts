@@ -3,7 +3,8 @@
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { listenErrorText } from '../base/systemerror.ts';
 
 /** In Node's terms: bytes of request line and headers (more is 431), time for the head, for the whole request, between two of them. */
 export const SERVER_OPTIONS = {
@@ -46,7 +47,7 @@ export class Listening {
   static open(server: Server | TlsServer, host: string, port: number, what: string): Promise<Listening> {
     return new Promise((resolve, reject) => {
       const onError = (error: Error): void => {
-        const text = `${what} ${addressText(host, port)}: ${errorText(error)}`;
+        const text = `${what} ${addressText(host, port)}: ${listenErrorText(error)}`;
         reject(new GatewayError('TRANSPORT-BIND', text, error));
       };
       server.once('error', onError);

@@ -5,8 +5,9 @@ import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { AddressInfo, ListenOptions, Server, Socket } from 'node:net';
 import { createServer, isIP } from 'node:net';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { type AddressTest, networkTest } from '../base/networks.ts';
+import { listenErrorText } from '../base/systemerror.ts';
 import { formatHostPort } from './address.ts';
 import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
@@ -209,24 +210,8 @@ async function resolve(host: string, where: string): Promise<string[]> {
   return [...new Set(found.map((entry) => entry.address))];
 }
 
-/** What an errno name means for somebody who reads a configuration. */
-const BIND_TEXTS: ReadonlyMap<string, string> = new Map([
-  ['EADDRINUSE', 'address already in use'],
-  ['EACCES', 'no permission'],
-  ['EADDRNOTAVAIL', 'not an address of this machine'],
-  ['ENOENT', 'no such folder'],
-  ['ENOTFOUND', 'no such host name'],
-  ['EAI_AGAIN', 'the name cannot be resolved now'],
-]);
-
 /** The failure of a listener, with the place and what the system said about it. */
 export function bindError(where: string, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
-  const code = cause instanceof Error ? errorName(cause) : '';
-  const text = BIND_TEXTS.get(code);
-  return new GatewayError(
-    'TRANSPORT-BIND',
-    text === undefined ? `${where}: ${errorText(cause)}` : `${where}: ${text} (${code})`,
-    cause,
-  );
+  return new GatewayError('TRANSPORT-BIND', `${where}: ${listenErrorText(cause)}`, cause);
 }

@@ -53,7 +53,8 @@ export function dialError(where: string, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   const code = cause instanceof Error ? errorName(cause) : '';
   const text = errorText(cause) || code;
-  return new GatewayError('TRANSPORT-DIAL', `${where}: ${text.includes(code) ? text : `${text} (${code})`}`, cause);
+  const told = code === 'Error' || text.includes(code);
+  return new GatewayError('TRANSPORT-DIAL', `${where}: ${told ? text : `${text} (${code})`}`, cause);
 }
 
 async function dialAbstract(name: string, where: string): Promise<Socket> {

@@ -43,6 +43,31 @@ describe('tidegate', () => {
     expect(err).toMatch(/\S/);
   });
 
+  it.each([
+    [['nng', 'pub'], 'tidegate nng pub --help'],
+    [['ctl', 'bridge', 'add'], 'tidegate ctl bridge add --help'],
+    [['bogus'], 'tidegate --help'],
+  ])('%j points to the help of the innermost command', async (argv, hint) => {
+    const { code, err } = await run(...argv);
+    expect(code).toBe(64);
+    expect(err).toContain(`see "${hint}"`);
+  });
+
+  it.each([
+    [['pub', '-t', 'a', '-l', '-f', '/nonexistent', '-h', '127.0.0.1', '-p', '1']],
+    [['ctl', '--cafile', '/nonexistent', 'status']],
+    [['passwd', '/nonexistent', 'alice']],
+    [['pub', '-t', 'a', '-m', 'x', '--capath', '/nonexistent']],
+  ])('%j with a file that is not there fails with one line', async (argv) => {
+    const { code, err } = await run(...argv);
+    expect(code).toBe(1);
+    expect(err.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('help shows no empty lists as defaults', async () => {
+    for (const name of ['start', 'sub', 'ctl']) expect((await run(name, '--help')).out).not.toContain('[])');
+  });
+
   it('start with a file that is not there ends with 78 and names it', async () => {
     const { code, err } = await run('start', '-c', '/nonexistent/x.conf');
     expect(code).toBe(78);

@@ -56,6 +56,17 @@ describe('nng pub', () => {
     await sub.watch.until(() => sub.watch.bodies.length === 3);
     expect(sub.watch.bodies).toEqual(['one', '', 'two']);
   });
+  test('tells once why a peer does not fit', async () => {
+    const { url, watch } = await listening('pub0');
+    const { io, code } = run(['pub', '--dial', url, '--data', 'x', '--timeout', '1s']);
+    await watch.until(() => watch.refused().length > 1);
+    expect(await code).toBe(1);
+    const lines = io.stderr.text().trim().split('\n');
+    expect(lines).toEqual([
+      expect.stringContaining('SP socket of a kind that does not go with this one'),
+      'tidegate: timed out',
+    ]);
+  });
   test('ends with 1 when nobody comes in time', async () => {
     const { io, code } = run(['pub', '--listen', 'tcp://127.0.0.1:0', '--data', 'x', '--timeout', '1ms']);
     expect(await code).toBe(1);

@@ -171,7 +171,7 @@ describe('pub', () => {
   it('fails with 1 and says why when nobody listens', async () => {
     const { code, err } = await tide(['pub', '-h', '127.0.0.1', '-p', '1', '-t', 'x', '-m', 'x']);
     expect(code).toBe(1);
-    expect(err).toContain('127.0.0.1:1: connect ECONNREFUSED');
+    expect(err).toContain('127.0.0.1:1: connection refused (ECONNREFUSED)');
   });
 
   it('says nothing with --quiet', async () => {

@@ -2,7 +2,7 @@
 // Used by publishers and subscribers. Nothing is allocated per packet; one view is made per read.
 // Sources: Node's net.Socket `onread` (user buffers).
 import net from 'node:net';
-import { errorText } from '../../base/errors.ts';
+import { systemErrorText } from '../../base/systemerror.ts';
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 
@@ -38,7 +38,7 @@ export class Wire {
         },
       },
     });
-    this.socket.on('error', (error) => this.end(errorText(error)));
+    this.socket.on('error', (error) => this.end(systemErrorText(error)));
     this.socket.on('close', () => this.end('closed by the peer'));
   }
 
@@ -67,7 +67,7 @@ export class Wire {
       used = this.user.consume(this.storage, 0, this.filled);
     } catch (error) {
       this.socket.destroy();
-      this.end(errorText(error));
+      this.end(systemErrorText(error));
       return;
     }
     if (used > 0) {
