@@ -34,8 +34,8 @@ async function list(client: CtlClient, options: TopicOptions): Promise<{ rows: R
   const { filter, prefix, search, sort, limit } = options;
   const found = new Map<unknown, Row>();
   let meta: Row = {};
-  for (let page = 1; found.size < limit; page++) {
-    const paged = { page: String(page), limit: String(Math.min(limit, PAGE_ROWS)) };
+  for (let page = 1; page === 1 || found.size < limit; page++) {
+    const paged = { page: String(page), limit: String(Math.max(1, Math.min(limit, PAGE_ROWS))) };
     const reply = await client.call('GET', `/topics${query({ filter, prefix, search, sort, ...paged })}`);
     meta = reply.meta;
     for (const row of rowsOf(reply.data)) found.set(row.topic, row);
@@ -70,6 +70,7 @@ export function addTopicCommand(ctl: Command, add: Adder, wholeNumber: (text: st
 
 /** A table of the topics with most messages a second right now; empty where there are none or the gateway does not tell. */
 export async function busiest(client: CtlClient, limit: number): Promise<string> {
+  if (limit === 0) return '';
   try {
     const { rows } = await list(client, { sort: '-messages_rate', limit });
     const busy = rows.filter((row) => Number(row.messages_rate) > 0);
