@@ -48,6 +48,17 @@ export class Histogram {
     this.sum += value;
     this.count++;
   }
+
+  /** The value that a share `q` (0 to 1) of all observations did not exceed: the bound of its bucket; 0 when there are none. */
+  quantile(q: number): number {
+    let left = q * this.count;
+    if (left === 0) return 0;
+    for (let i = 0; i < this.bounds.length; i++) {
+      left -= this.counts[i];
+      if (left <= 0) return this.bounds[i];
+    }
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 function labelKey(labels: Labels): string {
@@ -96,6 +107,11 @@ export class Metrics {
     const histogram = new Histogram(bounds);
     family.histograms.set(key, { labels, histogram });
     return histogram;
+  }
+
+  /** The histogram without labels of this name, or undefined when there is none. */
+  histogramOf(name: string): Histogram | undefined {
+    return this.families.get(name)?.histograms.get(labelKey({}))?.histogram;
   }
 
   /** Forgets every series that carries these labels (a bridge that is removed). */

@@ -1,20 +1,25 @@
 // `tidegate store`: looks into the database of a gateway that is not running, and moves its content as JSON lines.
-// Called through cli.ts. check changes nothing but the time of the last opening; export reads; import tells a journal what the lines say,
+// Called through cli.ts. check and export change nothing; import tells a journal what the lines say,
 // through the same writer a gateway uses. A database that a gateway has open is refused (STORE-OPEN).
 
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { nullLog } from '../base/log.ts';
 import { Metrics } from '../base/metrics.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { Hold } from '../mqtt/message.ts';
-import { OpenError, type Opened, openStore } from '../store/open.ts';
-import { Restorer, readPacks } from '../store/restore.ts';
+import { SqliteError } from '../store/driver.ts';
+import { type Inspected, inspectStore } from '../store/inspect.ts';
+import { OpenError } from '../store/open.ts';
+import { Restorer, readPacks, TABLES, type Table } from '../store/restore.ts';
+import { FORMAT_VERSION } from '../store/schema.ts';
 import { sqliteJournal } from '../store/sqlite.ts';
 import type { Journal, Restored } from '../store/store.ts';
 import type { Context } from './cli.ts';
@@ -25,10 +30,9 @@ const IMPORT_STEP = 1000;
 /** No limit of its own: what is imported was within limits when it was stored. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-function openExisting(path: string): Opened {
-  if (!existsSync(path)) throw new GatewayError('STORE-OPEN', `${path} does not exist`);
+function inspect(path: string): Inspected {
   try {
-    return openStore({ path, synchronous: 'full', checkpointBytes: 4 * 1024 * 1024, now: systemClock.now() });
+    return inspectStore(path);
   } catch (error) {
     throw new GatewayError('STORE-OPEN', errorText(error), error);
   }
@@ -36,51 +40,87 @@ function openExisting(path: string): Opened {
 
 /** Prints what is in a store and whether it is whole; false when it is damaged. */
 export function checkStore(path: string, out: Writable): boolean {
-  let opened: Opened;
+  let inspected: Inspected;
   try {
-    opened = openExisting(path);
+    inspected = inspect(path);
   } catch (error) {
     if (!(error instanceof GatewayError && error.cause instanceof OpenError && error.cause.damaged)) throw error;
     out.write(`damaged: ${error.cause.message}\n`);
     return false;
   }
-  const { db, pageBytes } = opened;
-  const number = (sql: string): number => Number(db.prepare(sql, true).get([])?.[0] ?? 0);
-  const problems = db
-    .prepare('PRAGMA integrity_check(20)', true)
-    .all([])
-    .map(([text]) => String(text))
-    .filter((text) => text !== 'ok');
-  const facts: [string, string | number][] = [
-    ['format', number('PRAGMA user_version')],
-    ['size', `${number('PRAGMA page_count') * pageBytes} bytes, ${number('PRAGMA freelist_count') * pageBytes} free`],
-  ];
-  for (const table of ['session', 'subscription', 'queued', 'message', 'inbound', 'will', 'retained', 'spool']) {
-    facts.push([table, number(`SELECT count(*) FROM ${table}`)]);
+  const { db, format } = inspected;
+  const problems: string[] = [];
+  try {
+    const number = (sql: string): number => Number(db.prepare(sql, true).get([])?.[0] ?? 0);
+    const fact = (name: string, value: string | number): void => {
+      out.write(`${name.padEnd(14)}${value}\n`);
+    };
+    const pageBytes = number('PRAGMA page_size');
+    fact('format', format === FORMAT_VERSION ? format : `${format} (the next start makes it ${FORMAT_VERSION})`);
+    fact('size', `${statSync(path).size} bytes, ${number('PRAGMA freelist_count') * pageBytes} free`);
+    for (const [text] of db.prepare('PRAGMA integrity_check(20)', true).all([]))
+      if (text !== 'ok') problems.push(String(text).replaceAll('\n', ' '));
+    for (const table of TABLES) {
+      const count = attempt(() => number(`SELECT count(*) FROM ${table}`), problems, table);
+      fact(table, count ?? 'cannot be read');
+    }
+    const restorer = new Restorer();
+    for (const table of TABLES) readTable(inspected, table, restorer, () => {});
+    if (restorer.skipped > 0) problems.push(`${restorer.skipped} rows cannot be what they should be`);
+  } catch (error) {
+    if (!(error instanceof SqliteError)) throw error;
+    problems.push(error.message);
+  } finally {
+    inspected.close();
   }
-  db.close();
-  for (const [name, value] of facts) out.write(`${name.padEnd(14)}${value}\n`);
-  for (const problem of problems) out.write(`damaged: ${problem}\n`);
+  for (const problem of new Set(problems)) out.write(`damaged: ${problem}\n`);
   if (problems.length === 0) out.write('ok\n');
   return problems.length === 0;
 }
 
-function readStore(path: string): Restored {
-  const { db } = openExisting(path);
+function attempt<T>(read: () => T, problems: string[], what: string): T | null {
   try {
-    const restorer = new Restorer();
-    for (const pack of readPacks(db)) restorer.add(pack);
-    return restorer.finish();
-  } finally {
-    db.close();
+    return read();
+  } catch (error) {
+    if (!(error instanceof SqliteError)) throw error;
+    problems.push(`${what}: ${error.message}`);
+    return null;
   }
 }
 
-/** Writes everything in a store as JSON lines, one thing each. */
-export async function exportStore(path: string, out: Writable): Promise<void> {
-  for (const line of linesOf(readStore(path))) {
-    if (!out.write(`${JSON.stringify(line)}\n`)) await once(out, 'drain');
+/** Hands the rows of a table to a restorer, as far as they can be read; `fault` is told where that ends. */
+function readTable({ db }: Inspected, table: Table, into: Restorer, fault: (text: string) => void): void {
+  try {
+    for (const pack of readPacks(db, [table])) into.add(pack);
+  } catch (error) {
+    if (!(error instanceof SqliteError)) throw error;
+    fault(`${table}: ${error.message}`);
   }
+}
+
+/** Everything in a store that can be read, and what cannot. */
+function readStore(path: string): { restored: Restored; faults: string[] } {
+  const inspected = inspect(path);
+  const faults: string[] = [];
+  try {
+    const restorer = new Restorer();
+    for (const table of TABLES) readTable(inspected, table, restorer, (text) => faults.push(text));
+    if (restorer.skipped > 0) faults.push(`${restorer.skipped} rows cannot be what they should be`);
+    return { restored: restorer.finish(), faults };
+  } finally {
+    inspected.close();
+  }
+}
+
+function* textOf(restored: Restored): Iterable<string> {
+  for (const line of linesOf(restored)) yield `${JSON.stringify(line)}\n`;
+}
+
+/** Writes everything in a store as JSON lines, one thing each; gives what was damaged and is left out. Throws STORE-OPEN. */
+export async function exportStore(path: string, out: Writable): Promise<readonly string[]> {
+  const { restored, faults } = readStore(path);
+  for (const line of textOf(restored)) if (!out.write(line)) await once(out, 'drain');
+  return faults;
 }
 
 function durable(journal: Journal): Promise<void> {
@@ -120,7 +160,8 @@ export async function importStore(path: string, input: Readable, force: boolean)
     }
     let count = 0;
     const known = new Set(sessions.map((s) => s.session.clientId));
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+    for await (const line of lines) {
       count++;
       if (line.trim() === '') continue;
       try {
@@ -135,6 +176,27 @@ export async function importStore(path: string, input: Readable, force: boolean)
   } finally {
     await journal.close();
   }
+}
+
+async function linesFrom(file: string): Promise<Readable> {
+  try {
+    return (await open(file)).createReadStream();
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `cannot read ${file}: ${systemErrorText(error)}`, error);
+  }
+}
+
+async function exportTo(file: string, output: string): Promise<readonly string[]> {
+  const same = existsSync(output) && existsSync(file) && realpathSync(output) === realpathSync(file);
+  if (same) throw new GatewayError('CLI-FAILED', `${output} is the database itself`);
+  const { restored, faults } = readStore(file);
+  try {
+    // Payloads are as private as the database.
+    await pipeline(Readable.from(textOf(restored)), createWriteStream(output, { mode: 0o600 }));
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `cannot write ${output}: ${systemErrorText(error)}`, error);
+  }
+  return faults;
 }
 
 /** Adds `store` and its subcommands to the program. */
@@ -152,14 +214,12 @@ export function registerStore(program: Command, context: Context): void {
     .command('export')
     .argument('<file>', 'the database (persistence.path)')
     .option('-o, --output <file>', 'write there instead of to standard output')
-    .description('write everything as JSON lines')
+    .description('write everything as JSON lines; of a damaged database what can be read (exit code 1 then)')
     .action(async (file: string, options: { output?: string }) => {
-      if (options.output === undefined) return exportStore(file, io.stdout);
-      // Payloads are as private as the database.
-      const out = createWriteStream(options.output, { mode: 0o600 });
-      await exportStore(file, out);
-      out.end();
-      await finished(out);
+      const { output } = options;
+      const faults = output === undefined ? await exportStore(file, io.stdout) : await exportTo(file, output);
+      for (const fault of faults) io.stderr.write(`damaged: ${fault}\n`);
+      if (faults.length > 0) context.exit(1);
     });
   store
     .command('import')
@@ -168,7 +228,7 @@ export function registerStore(program: Command, context: Context): void {
     .option('--force', 'add to a store that is not empty')
     .description('read JSON lines as export writes them')
     .action(async (file: string, lines: string | undefined, options: { force?: boolean }) => {
-      const input = lines === undefined ? io.stdin : createReadStream(lines);
+      const input = lines === undefined ? io.stdin : await linesFrom(lines);
       const count = await importStore(file, input, options.force === true);
       io.stdout.write(`${count} lines imported\n`);
     });

@@ -65,6 +65,7 @@ export class Committer {
       options.metrics,
       () => this.posted.length,
       () => this.pendingBytes,
+      () => this.state === 'failing',
     );
     this.complain = limitLog(options.log, () => options.clock.mono(), 10_000);
   }

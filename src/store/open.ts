@@ -1,5 +1,5 @@
 // Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
-// Called by the writer thread (worker.ts), by `tidegate store`, and by commit.ts to set aside. Reads and writes no session data.
+// Called by the writer thread (worker.ts), by `tidegate store` (inspect.ts), and by commit.ts to set aside. Reads and writes no session data.
 // Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -90,7 +90,8 @@ function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o750 });
 }
 
-function refusal(path: string, error: unknown): OpenError {
+/** What went wrong with a file, told in one line. */
+export function refusal(path: string, error: unknown): OpenError {
   if (error instanceof OpenError) return error;
   const code = error instanceof SqliteError ? error.code : 0;
   const text = (error as Error).message;
@@ -140,7 +141,7 @@ function tryOpen(path: string, options: OpenOptions): Opened {
 }
 
 /** The format version, 0 for an empty file. Throws OpenError for a newer one or a database of something else. */
-function identify(db: Database, path: string): number {
+export function identify(db: Database, path: string): number {
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema', true).get([])?.[0] ?? 0);
   const application = number(db, 'application_id');
   const version = number(db, 'user_version');

@@ -19,8 +19,8 @@ import type {
 } from './store.ts';
 
 /** In the order in which rows refer to each other. */
-const TABLES = ['session', 'subscription', 'inbound', 'will', 'message', 'queued', 'retained', 'spool'] as const;
-type Table = (typeof TABLES)[number];
+export const TABLES = ['session', 'subscription', 'inbound', 'will', 'message', 'queued', 'retained', 'spool'] as const;
+export type Table = (typeof TABLES)[number];
 
 const SELECT: Record<Table, string> = {
   session:
@@ -85,9 +85,9 @@ function pack(table: Table, rows: readonly Row[]): Pack {
   return { table, width: rows[0].length, buffer: writer.buffer, bytes: writer.at };
 }
 
-/** All rows, table by table. */
-export function* readPacks(db: Database): Iterable<Pack> {
-  for (const table of TABLES) {
+/** All rows, table by table in the order of TABLES. */
+export function* readPacks(db: Database, tables: readonly Table[] = TABLES): Iterable<Pack> {
+  for (const table of tables) {
     const statement = db.prepare(SELECT[table], true);
     if (!STEPPED.has(table)) {
       const rows = statement.all([]);

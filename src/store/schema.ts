@@ -38,6 +38,11 @@ const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
 /** The format this program writes. */
 export const FORMAT_VERSION = MIGRATIONS.length;
 
+/** What makes the present tables of those of version `from`, in order. */
+export function upgrades(from: number): readonly string[] {
+  return MIGRATIONS.slice(from);
+}
+
 /** Brings a file of version `from` (0: an empty file) to FORMAT_VERSION in one transaction. */
 export function migrate(db: Database, from: number, now: number): void {
   if (from === FORMAT_VERSION) return;

@@ -25,7 +25,7 @@ export class StoreStats {
   private readonly applySeconds: Histogram;
   private readonly commitSeconds: Histogram;
 
-  constructor(metrics: Metrics, underway: () => number, pendingBytes: () => number) {
+  constructor(metrics: Metrics, underway: () => number, pendingBytes: () => number, failing: () => boolean) {
     const gauge = (name: string, text: string, unit: 'bytes' | 'items', read: () => number): void =>
       metrics.read({ name: `tidegate_store_${name}`, text, type: 'gauge', unit }, read);
     const total = (name: string, text: string, unit: 'bytes' | 'items' | 'messages', read: () => number): void =>
@@ -69,6 +69,10 @@ export class StoreStats {
       type: 'gauge',
       unit: 'none',
     });
+    metrics.read(
+      { name: 'tidegate_store_failing', text: '1 while nothing can be written.', type: 'gauge', unit: 'none' },
+      () => (failing() ? 1 : 0),
+    );
     this.batchEvents = metrics.histogram(
       { name: 'tidegate_store_batch_events', text: 'Events in a batch.', type: 'histogram', unit: 'items' },
       EVENTS,
