@@ -373,7 +373,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   Change: '修改',
   'this is you': '当前用户',
   hashed: '已哈希',
-  'in clear in the configuration': '在配置中为明文',
+  'in clear': '明文',
   'Change user {n}': '修改用户 {n}',
   'Remove user {n}': '删除用户 {n}',
   'Remove user {n}?': '删除用户 {n}？',

@@ -159,13 +159,9 @@ export function WebUsers() {
                   <td>
                     <Badge state={TONES[user.role]} text={t(user.role)} />
                   </td>
-                  <td class={user.hashed ? 'muted' : 'warn-text'}>
-                    {user.hashed ? t('hashed') : t('in clear in the configuration')}
-                  </td>
+                  <td class={user.hashed ? 'muted' : 'warn-text'}>{user.hashed ? t('hashed') : t('in clear')}</td>
                   <td class="cell-tools">
-                    {user.fixed ? (
-                      <span class="muted">http_server.username</span>
-                    ) : (
+                    {!user.fixed && (
                       <>
                         <IconButton
                           icon="edit"
