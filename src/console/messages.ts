@@ -5,8 +5,7 @@ import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { LocalClient, LocalReceiver } from '../broker/broker.ts';
 import type { Publication } from '../mqtt/message.ts';
-import type { Qos } from '../mqtt/packet.ts';
-import { isShared, isTopicFilter } from '../mqtt/topic.ts';
+import { isShared, isTopicFilter, matches } from '../mqtt/topic.ts';
 import { type Answer, fail } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import { type Call, get, type Route } from './route.ts';
@@ -25,8 +24,34 @@ const TICK_MS = 1000;
 const LIFE_MS = 10 * 60_000;
 const HEARTBEAT_TICKS = 15;
 
+/** One filter of a stream. A message that an earlier one takes too comes by that one only: it is shown, or counted, once. */
+class FilterReceiver implements LocalReceiver {
+  private readonly stream: MessageStream;
+  private readonly earlier: readonly string[];
+  private lastTopic = '';
+  private lastTaken = false;
+
+  constructor(stream: MessageStream, earlier: readonly string[]) {
+    this.stream = stream;
+    this.earlier = earlier;
+  }
+
+  receive(publication: Publication): void {
+    if (this.earlier.length > 0 && this.taken(publication.topic)) return;
+    this.stream.receive(publication);
+  }
+
+  private taken(topic: string): boolean {
+    if (topic !== this.lastTopic) {
+      this.lastTopic = topic;
+      this.lastTaken = this.earlier.some((filter) => matches(filter, topic));
+    }
+    return this.lastTaken;
+  }
+}
+
 /** One open stream: a client of the broker at one end, a response at the other. */
-class MessageStream implements LocalReceiver {
+class MessageStream {
   private readonly clock: Clock;
   private readonly response: ServerResponse;
   private readonly client: LocalClient;
@@ -46,8 +71,9 @@ class MessageStream implements LocalReceiver {
     this.response.write('retry: 2000\nevent: open\ndata: {}\n\n');
     this.timers.push(this.clock.every(TICK_MS, () => this.tick()));
     this.timers.push(this.clock.after(LIFE_MS, () => this.response.end()));
-    for (const topicFilter of filters) {
-      this.client.subscribe({ topicFilter, qos: 0, receiver: this, retainHandling: retained ? 0 : 2 });
+    for (const [i, topicFilter] of filters.entries()) {
+      const receiver = new FilterReceiver(this, filters.slice(0, i));
+      this.client.subscribe({ topicFilter, qos: 0, receiver, retainHandling: retained ? 0 : 2 });
     }
   }
 
@@ -56,7 +82,7 @@ class MessageStream implements LocalReceiver {
     this.client.close();
   }
 
-  receive(publication: Publication, _qos: Qos): void {
+  receive(publication: Publication): void {
     if (this.inSecond >= MAX_RATE || this.response.writableLength > MAX_UNSENT_BYTES) {
       this.skipped++;
       return;

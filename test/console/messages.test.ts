@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LocalOptions, LocalSubscription } from '../../src/broker/broker.ts';
 import type { WebUser } from '../../src/console/console.ts';
 import { Publication } from '../../src/mqtt/message.ts';
+import { matches } from '../../src/mqtt/topic.ts';
 import { FakeClock } from '../harness/clock.ts';
 import { ask, basic } from './request.ts';
 import { ADMIN, ConsoleStage, OPERATOR, VIEWER } from './standins.ts';
@@ -29,7 +30,8 @@ class MessageStage extends ConsoleStage {
     publication.topic = topic;
     publication.buffer = Buffer.from(payload);
     publication.payloadEnd = publication.buffer.length;
-    for (const { receiver } of this.subscriptions) receiver.receive(publication, 0);
+    for (const { receiver, topicFilter } of this.subscriptions)
+      if (matches(topicFilter, topic)) receiver.receive(publication, 0);
   }
 }
 
@@ -110,6 +112,15 @@ test('several filters are one stream, retained messages on request', async () =>
     ['a', 0],
     ['b/+', 0],
   ]);
+  reader.response.destroy();
+});
+
+test('a message that several filters take comes once', async () => {
+  const reader = await Reader.open(stage.server.port, '?topics=a/%23,a/%2B,%2B/b,a/%23');
+  await reader.next(/event: open/);
+  for (const topic of ['a/b', 'a/b', 'a/c', 'x/b']) stage.publish(topic, topic);
+  await reader.next(/"topic":"x\/b"/);
+  expect(reader.messages().map(({ topic }) => topic)).toEqual(['a/b', 'a/b', 'a/c', 'x/b']);
   reader.response.destroy();
 });
 
