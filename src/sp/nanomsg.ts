@@ -1,6 +1,6 @@
 // The SP driver `nanomsg`: the C library through the npm package of that name, an optional dependency that is loaded on demand.
-// For whoever shares inproc:// with other users of libnanomsg in the process. Uses the package's bindings directly: its Socket class
-// queues without bound and throws errors as events. The library keeps its peers to itself and drops for peers that are not ready at once.
+// For whoever shares inproc:// with other users of libnanomsg in the process. The library keeps its peers to itself and drops for peers
+// that are not ready at once.
 // Passes test/contract/sp.ts except for what that file's list of abilities says.
 import { lookup } from 'node:dns/promises';
 import { chmodSync } from 'node:fs';
@@ -9,52 +9,24 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Turn } from '../base/turn.ts';
 import { copyBytes } from '../base/writer.ts';
+import { type Library, loadLibrary, protocolNumber } from './libnanomsg.ts';
+import { Prefixes } from './prefixes.ts';
 import { ROWS } from './protocol.ts';
-import type {
-  EndpointState,
-  EndpointView,
-  OnMessage,
-  PipeView,
-  Protocol,
-  Receipt,
-  SpDriver,
-  SpEvent,
-  SpOptions,
-  SpSocket,
-  SpStats,
+import {
+  type EndpointState,
+  type EndpointView,
+  noStats,
+  type OnMessage,
+  type PipeView,
+  type Protocol,
+  type Receipt,
+  type SpDriver,
+  type SpEvent,
+  type SpOptions,
+  type SpSocket,
+  type SpStats,
 } from './sp.ts';
 import { parseSpUrl, type SpUrl } from './url.ts';
-
-/** What is used of the package's bindings. Calls give a number below 0 on failure; Err() and Errno() then say why. */
-interface Bindings {
-  Socket(domain: number, protocol: number): number;
-  Close(socket: number): number;
-  Setopt(socket: number, level: number, option: number, value: number): number;
-  Chan(socket: number, option: number, prefix: string): number;
-  Bind(socket: number, url: string): number;
-  Connect(socket: number, url: string): number;
-  Shutdown(socket: number, endpoint: number): number;
-  Send(socket: number, body: Buffer, flags: number): number;
-  Recv(socket: number, flags: number): Buffer | number;
-  PollSocket(socket: number, sender: boolean, ready: (events: number) => void): unknown;
-  PollStop(poll: unknown): void;
-  Errno(): number;
-  Err(): string;
-  readonly AF_SP: number;
-  readonly NN_PAIR: number;
-  readonly NN_PUB: number;
-  readonly NN_SUB: number;
-  readonly NN_PUSH: number;
-  readonly NN_PULL: number;
-  readonly NN_SOL_SOCKET: number;
-  readonly NN_RCVMAXSIZE: number;
-  readonly NN_IPV4ONLY: number;
-  readonly NN_RECONNECT_IVL: number;
-  readonly NN_RECONNECT_IVL_MAX: number;
-  readonly NN_SUB_SUBSCRIBE: number;
-  readonly NN_DONTWAIT: number;
-  readonly EAGAIN: number;
-}
 
 const SCHEMES: readonly string[] = ['tcp', 'ipc', 'inproc', 'ws'];
 const FIRST_RETRY_MS = 100;
@@ -70,42 +42,12 @@ export interface NanomsgParts {
 
 /** Loads the package. Rejects with SP-DRIVER and one line that says what to do when it is not there or was built for another Node. */
 export async function nanomsgDriver(parts: NanomsgParts): Promise<SpDriver> {
-  // Not a literal: bundlers and the type checker must not look for an optional package.
-  const name: string = 'nanomsg';
-  let nn: Bindings;
-  try {
-    const loaded = (await import(name)) as { default: { _bindings: Bindings } };
-    nn = loaded.default._bindings;
-  } catch (error) {
-    const why = errorText(error).split('\n', 1)[0];
-    throw new GatewayError(
-      'SP-DRIVER',
-      `driver = nanomsg needs the npm package nanomsg, built for this Node (${why}); driver = native needs nothing`,
-      error,
-    );
-  }
+  const nn = await loadLibrary();
   return {
     name: 'nanomsg',
     open: (protocol, options) => new NanomsgSocket(protocol, options, nn, parts),
     supports: (scheme, protocol) => SCHEMES.includes(scheme) && protocol !== 'pair1',
   };
-}
-
-function numberOf(nn: Bindings, protocol: Protocol): number {
-  switch (protocol) {
-    case 'pub0':
-      return nn.NN_PUB;
-    case 'sub0':
-      return nn.NN_SUB;
-    case 'push0':
-      return nn.NN_PUSH;
-    case 'pull0':
-      return nn.NN_PULL;
-    case 'pair0':
-      return nn.NN_PAIR;
-    case 'pair1':
-      throw new GatewayError('SP-DRIVER', 'the driver nanomsg has no pair1');
-  }
 }
 
 /** One URL: bound or connected by the library, which redials by itself; a bind that fails is tried again here. */
@@ -139,21 +81,14 @@ const noEvent = (): void => {};
 class NanomsgSocket implements SpSocket {
   readonly protocol: Protocol;
   readonly knowsPeers = false;
-  readonly stats: SpStats = {
-    messagesSent: 0,
-    bytesSent: 0,
-    messagesReceived: 0,
-    bytesReceived: 0,
-    dropped: 0,
-    refused: 0,
-  };
-  private readonly nn: Bindings;
+  readonly stats: SpStats = noStats();
+  private readonly nn: Library;
   private readonly parts: NanomsgParts;
   private readonly options: SpOptions;
   private readonly socket: number;
   private state: 'open' | 'stopped' = 'open';
   private readonly byUrl = new Map<string, NanomsgEndpoint>();
-  private prefixes: Buffer[] = [];
+  private readonly prefixes: Prefixes;
   private handler: OnMessage = noMessage;
   private tell: (event: SpEvent) => void = noEvent;
   private room: () => void = noEvent;
@@ -162,12 +97,13 @@ class NanomsgSocket implements SpSocket {
   private lastSentMs = Number.NEGATIVE_INFINITY;
   private readonly pipe: PipeView;
 
-  constructor(protocol: Protocol, options: SpOptions, nn: Bindings, parts: NanomsgParts) {
+  constructor(protocol: Protocol, options: SpOptions, nn: Library, parts: NanomsgParts) {
     this.protocol = protocol;
     this.options = options;
+    this.prefixes = new Prefixes(protocol);
     this.nn = nn;
     this.parts = parts;
-    this.socket = nn.Socket(nn.AF_SP, numberOf(nn, protocol));
+    this.socket = nn.Socket(nn.AF_SP, protocolNumber(nn, protocol));
     if (this.socket < 0) throw new GatewayError('SP-DRIVER', `nanomsg: ${nn.Err()}`);
     const { recvMaxSize, reconnectMaxMs } = options;
     this.set(nn.NN_RCVMAXSIZE, recvMaxSize > 0 ? Math.min(recvMaxSize, 0x7fffffff) : -1);
@@ -192,12 +128,11 @@ class NanomsgSocket implements SpSocket {
   }
 
   subscribe(prefix: Uint8Array): void {
-    this.prefixes.push(Buffer.from(prefix));
+    this.prefixes.add(prefix);
   }
 
   unsubscribe(prefix: Uint8Array): void {
-    const at = this.prefixes.findIndex((known) => known.equals(prefix));
-    if (at >= 0) this.prefixes.splice(at, 1);
+    this.prefixes.remove(prefix);
   }
 
   listen(url: string): void {
@@ -361,16 +296,10 @@ class NanomsgSocket implements SpSocket {
       if (typeof body === 'number') break;
       this.stats.messagesReceived++;
       this.stats.bytesReceived += body.length;
-      if (this.wanted(body)) this.handler(body, 0, body.length, this.pipe);
+      if (this.prefixes.everything || this.prefixes.matches(body, 0, body.length))
+        this.handler(body, 0, body.length, this.pipe);
     }
     parts.turn.leave();
-  }
-
-  private wanted(body: Buffer): boolean {
-    if (this.protocol !== 'sub0') return true;
-    return this.prefixes.some(
-      (prefix) => body.length >= prefix.length && body.compare(prefix, 0, prefix.length, 0, prefix.length) === 0,
-    );
   }
 
   private waitForRoom(): void {

@@ -7,20 +7,23 @@ import { WordView } from '../base/words.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { Connection } from '../transport/transport.ts';
 import { DialEndpoint, type Endpoint, type EndpointContext, ListenEndpoint } from './endpoint.ts';
-import { type Framing, Pipe, type PipeContext, type PipeOwner } from './pipe.ts';
+import { Pipe } from './pipe.ts';
+import type { Framing, PipeContext, PipeOwner } from './pipeowner.ts';
+import { Prefixes } from './prefixes.ts';
 import { type ProtocolRow, ROWS } from './protocol.ts';
-import type {
-  EndpointView,
-  OnMessage,
-  OnRun,
-  PipeView,
-  Protocol,
-  Receipt,
-  SpDriver,
-  SpEvent,
-  SpOptions,
-  SpSocket,
-  SpStats,
+import {
+  type EndpointView,
+  noStats,
+  type OnMessage,
+  type OnRun,
+  type PipeView,
+  type Protocol,
+  type Receipt,
+  type SpDriver,
+  type SpEvent,
+  type SpOptions,
+  type SpSocket,
+  type SpStats,
 } from './sp.ts';
 import type { Transports } from './transports.ts';
 import { parseSpUrl, SCHEMES, type SpUrl } from './url.ts';
@@ -50,14 +53,7 @@ const noEvent = (): void => {};
 class NativeSocket implements SpSocket, PipeOwner {
   readonly protocol: Protocol;
   readonly knowsPeers = true;
-  readonly stats: SpStats = {
-    messagesSent: 0,
-    bytesSent: 0,
-    messagesReceived: 0,
-    bytesReceived: 0,
-    dropped: 0,
-    refused: 0,
-  };
+  readonly stats: SpStats = noStats();
   waiting = false;
   private state: 'open' | 'stopping' | 'stopped' = 'open';
   private readonly row: ProtocolRow;
@@ -73,8 +69,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   private next = 0;
   private lastId = 0;
   private paused = false;
-  private prefixes: Uint8Array[] = [];
-  private everything = false;
+  private readonly prefixes: Prefixes;
   /** Whom the last message of a socket that sends to one went to. */
   private lastPipe: Pipe | null = null;
   private handler: OnMessage = noMessage;
@@ -88,7 +83,7 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.options = options;
     this.parts = parts;
     this.row = ROWS[protocol];
-    this.everything = protocol !== 'sub0';
+    this.prefixes = new Prefixes(protocol);
     const { clock, turn, pool } = parts;
     this.pipeContext = { protocol, options, clock, turn, pool, owner: this, source: new WordView() };
     this.endpointContext = {
@@ -119,16 +114,11 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   subscribe(prefix: Uint8Array): void {
-    if (this.protocol !== 'sub0') return;
-    this.prefixes.push(Uint8Array.from(prefix));
-    this.everything = this.prefixes.some((p) => p.length === 0);
+    this.prefixes.add(prefix);
   }
 
   unsubscribe(prefix: Uint8Array): void {
-    const at = this.prefixes.findIndex((p) => Buffer.compare(p, prefix) === 0);
-    if (at < 0) return;
-    this.prefixes.splice(at, 1);
-    this.everything = this.prefixes.some((p) => p.length === 0);
+    this.prefixes.remove(prefix);
   }
 
   listen(url: string): void {
@@ -259,11 +249,11 @@ class NativeSocket implements SpSocket, PipeOwner {
     }
     this.stats.messagesReceived++;
     this.stats.bytesReceived += end - start;
-    if (this.everything || this.wanted(bytes, start, end)) this.handler(bytes, start, end, pipe);
+    if (this.prefixes.everything || this.prefixes.matches(bytes, start, end)) this.handler(bytes, start, end, pipe);
   }
 
   pipeRun(pipe: Pipe, bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean {
-    if (this.runHandler === null || !this.row.receives || !this.everything) return false;
+    if (this.runHandler === null || !this.row.receives || !this.prefixes.everything) return false;
     this.stats.messagesReceived += count;
     this.stats.bytesReceived += length * count;
     this.runHandler(bytes, start, length, stride, count, pipe);
@@ -304,12 +294,6 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.stats.refused++;
     const limit = size === undefined ? {} : { size, limit: this.options.recvMaxSize };
     this.tell({ kind: 'refused', url, remote, reason, ...limit });
-  }
-
-  private wanted(bytes: Uint8Array, start: number, end: number): boolean {
-    const { prefixes } = this;
-    for (let i = 0; i < prefixes.length; i++) if (beginsWith(bytes, start, end, prefixes[i])) return true;
-    return false;
   }
 
   /** pub0: a copy for every peer; with nobody there the message is gone, as in every publisher. */
@@ -391,12 +375,6 @@ class NativeSocket implements SpSocket, PipeOwner {
       };
     });
   }
-}
-
-function beginsWith(bytes: Uint8Array, start: number, end: number, prefix: Uint8Array): boolean {
-  if (end - start < prefix.length) return false;
-  for (let i = 0; i < prefix.length; i++) if (bytes[start + i] !== prefix[i]) return false;
-  return true;
 }
 
 function viewOf(endpoint: Endpoint): EndpointView {

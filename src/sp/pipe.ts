@@ -2,10 +2,10 @@
 // Made by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter.
 // Fast path: a message goes straight into the writer's block. Only while the peer does not take what the writer holds, messages wait in
 // the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
-import type { Clock, Timer } from '../base/clock.ts';
-import type { Flushable, Turn } from '../base/turn.ts';
+import type { Timer } from '../base/clock.ts';
+import type { Flushable } from '../base/turn.ts';
 import { copyWords, WordView } from '../base/words.ts';
-import { type BlockPool, type ByteSink, copyBytes, Writer } from '../base/writer.ts';
+import { type ByteSink, copyBytes, Writer } from '../base/writer.ts';
 import {
   encodeGreeting,
   type FrameFault,
@@ -18,8 +18,10 @@ import {
 import type { CloseReason, Connection } from '../transport/transport.ts';
 import { FrameQueue } from './framequeue.ts';
 import { appendFrames } from './frames.ts';
+import { MessageWriter } from './messagewriter.ts';
+import type { Framing, PipeContext } from './pipeowner.ts';
 import { peerNumber, ROWS } from './protocol.ts';
-import { type PipeView, PROTOCOLS, type Protocol, type SpOptions } from './sp.ts';
+import { type PipeView, PROTOCOLS } from './sp.ts';
 
 /** A peer that has not said who it is by then is closed (nng waits as long). */
 const GREETING_TIMEOUT_MS = 10_000;
@@ -27,37 +29,6 @@ const GREETING_TIMEOUT_MS = 10_000;
 const WINDOW_BYTES = 262_144;
 /** Hop counts that pair1 lets pass (nng: NNG_OPT_MAXTTL is 8). */
 const MAX_HOPS = 8;
-
-/** How bytes become messages: a stream with or without the ipc type byte, or a transport that keeps messages whole. */
-export type Framing = 'tcp' | 'ipc' | 'message';
-
-/** What a pipe tells its socket. */
-export interface PipeOwner {
-  /** Whether somebody waits for pipeRoom(). */
-  readonly waiting: boolean;
-  pipeUp(pipe: Pipe): void;
-  /** Once, whatever state the pipe was in. */
-  pipeDown(pipe: Pipe, reason: string): void;
-  pipeRefused(pipe: Pipe, reason: string, size?: number): void;
-  pipeMessage(pipe: Pipe, bytes: Uint8Array, start: number, end: number): void;
-  /** `count` messages of `length` bytes, each `stride` bytes behind the one before; false: give them one by one. */
-  pipeRun(pipe: Pipe, bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean;
-  /** The pipe dropped `count` messages of its queue. */
-  pipeDropped(count: number): void;
-  /** There is room again where there was none. */
-  pipeRoom(): void;
-}
-
-export interface PipeContext {
-  readonly protocol: Protocol;
-  readonly options: SpOptions;
-  readonly clock: Clock;
-  readonly turn: Turn;
-  readonly pool: BlockPool;
-  readonly owner: PipeOwner;
-  /** Of the bodies that are sent, one after another to each pipe. */
-  readonly source: WordView;
-}
 
 const ignore = (): void => {};
 
@@ -77,15 +48,15 @@ export class Pipe implements PipeView, Flushable {
   private readonly overhead: number;
   private readonly hopBytes: 0 | 4;
   private readonly window: number;
-  /** null for message framing, where each message is a write of its own. */
+  /** For streams; null for message framing. */
   private readonly writer: Writer | null;
+  /** For message framing; null for streams. */
+  private readonly messages: MessageWriter | null;
   private readonly queue: FrameQueue;
   private readonly greeting: GreetingReader;
   private readonly reader: FrameReader;
   private readonly target = new WordView();
   private greetingTimer: Timer | null = null;
-  /** Message framing: bytes handed to the transport and not confirmed. */
-  private pendingBytes = 0;
   /** Bytes of all messages that were ever sent here, and how many of them the transport has taken. */
   private sentBytes = 0;
   private takenBytes = 0;
@@ -103,8 +74,9 @@ export class Pipe implements PipeView, Flushable {
     this.hopBytes = ROWS[context.protocol].headerBytes;
     this.overhead = (framing === 'ipc' ? IPC_HEADER_BYTES : TCP_HEADER_BYTES) + this.hopBytes;
     this.window = Math.min(WINDOW_BYTES, context.options.sendBuffer);
-    this.writer =
-      framing === 'message' ? null : new Writer(context.turn, context.pool, this.counting(), () => this.roomMade());
+    const whole = framing === 'message';
+    this.writer = whole ? null : new Writer(context.turn, context.pool, this.counting(), () => this.roomMade());
+    this.messages = whole ? new MessageWriter(connection, this.hopBytes, (bytes, e) => this.confirmed(bytes, e)) : null;
     this.queue = new FrameQueue(context.pool, framing === 'ipc' ? 1 : 0);
     this.greeting = new GreetingReader(peerNumber(context.protocol));
     const { recvMaxSize } = context.options;
@@ -175,18 +147,19 @@ export class Pipe implements PipeView, Flushable {
   /** Sends head + body[start, end), or lets it wait, or drops by the socket's policy. Copies before it returns. */
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): void {
     const total = this.overhead + head.length + end - start;
-    const writer = this.writer;
+    const { writer, messages } = this;
     this.sentBytes += total;
     if (this.queue.frames === 0) {
-      if (writer === null) {
-        if (this.pendingBytes === 0 || this.pendingBytes + total <= this.window) {
-          this.sendWhole(head, body, start, end);
+      if (writer !== null) {
+        if (writer.queuedBytes + total <= this.window || writer.queuedBytes === 0) {
+          writer.reserve(total);
+          this.put(writer.block, writer.at, head, body, start, end);
+          writer.advance(total);
+          this.messagesSent++;
           return;
         }
-      } else if (writer.queuedBytes + total <= this.window || writer.queuedBytes === 0) {
-        writer.reserve(total);
-        this.put(writer.block, writer.at, head, body, start, end);
-        writer.advance(total);
+      } else if (messages !== null && (messages.pendingBytes === 0 || messages.pendingBytes + total <= this.window)) {
+        messages.send(head, body, start, end);
         this.messagesSent++;
         return;
       }
@@ -243,10 +216,12 @@ export class Pipe implements PipeView, Flushable {
   /** Moves waiting messages on; called by the turn after the transport has taken bytes. */
   flush(): void {
     if (this.state === 'closed') return;
-    const { queue, writer } = this;
-    if (queue.frames > 0) {
-      if (writer !== null) this.messagesSent += queue.moveTo(writer, this.window);
-      else while (queue.frames > 0 && this.pendingBytes < this.window) this.writeWhole(queue.takeBody());
+    const { queue, writer, messages } = this;
+    if (writer !== null) {
+      if (queue.frames > 0) this.messagesSent += queue.moveTo(writer, this.window);
+    } else if (messages !== null) {
+      for (; queue.frames > 0 && messages.pendingBytes < this.window; this.messagesSent++)
+        messages.write(queue.takeBody());
     }
     if (this.state === 'up') this.context.owner.pipeRoom();
     else if (this.state === 'ending' && queue.frames === 0) {
@@ -276,8 +251,14 @@ export class Pipe implements PipeView, Flushable {
     if ((error === undefined || error === null) && this.state !== 'closed') this.takenBytes += bytes;
   }
 
+  /** A message that was written whole has left, or has not. */
+  private confirmed(bytes: number, error: unknown): void {
+    this.took(bytes, error);
+    this.roomMade();
+  }
+
   private unconfirmed(): number {
-    return this.writer === null ? this.pendingBytes : this.writer.queuedBytes;
+    return this.writer?.queuedBytes ?? this.messages?.pendingBytes ?? 0;
   }
 
   private roomMade(): void {
@@ -318,25 +299,6 @@ export class Pipe implements PipeView, Flushable {
   private countDrops(count: number): void {
     this.dropped += count;
     this.context.owner.pipeDropped(count);
-  }
-
-  private sendWhole(head: Uint8Array, body: Uint8Array, start: number, end: number): void {
-    const message = Buffer.allocUnsafe(this.hopBytes + head.length + end - start);
-    if (this.hopBytes > 0) message.writeUInt32BE(1, 0);
-    message.set(head, this.hopBytes);
-    copyBytes(body, start, message, this.hopBytes + head.length, end - start);
-    this.writeWhole(message);
-  }
-
-  private writeWhole(message: Buffer): void {
-    const bytes = message.length + TCP_HEADER_BYTES;
-    this.pendingBytes += bytes;
-    this.messagesSent++;
-    this.connection.write(message, (error?: unknown) => {
-      this.took(bytes, error);
-      this.pendingBytes -= bytes;
-      this.roomMade();
-    });
   }
 
   private up(): void {

@@ -74,6 +74,11 @@ export interface SpStats {
   refused: number;
 }
 
+/** What a new socket has counted. */
+export function noStats(): SpStats {
+  return { messagesSent: 0, bytesSent: 0, messagesReceived: 0, bytesReceived: 0, dropped: 0, refused: 0 };
+}
+
 /** What became of one sent message: 'taken' when the transport of at least one peer has it, 'lost' when every peer it went to is gone. */
 export interface Receipt {
   state(): 'waiting' | 'taken' | 'lost';
