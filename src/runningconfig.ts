@@ -100,7 +100,7 @@ export class RunningConfig {
       set: (values, keep = false) =>
         keep
           ? this.keep([...values.keys()].join(' '), (tree, load) => this.planKeys(values, tree, load))
-          : this.inLine(() => this.reloadNow(this.with(values))),
+          : this.inLine(() => this.reloadNow(this.with(values), true)),
       keptFile: () => this.kept.file,
       check: (values) => {
         const next = this.loadNext(this.with(values));
@@ -131,7 +131,7 @@ export class RunningConfig {
     return {
       tree,
       holds: (next, text) => same(next.tree, load(words, text).tree),
-      apply: () => this.reloadNow(left),
+      apply: () => this.reloadNow(left, true),
     };
   }
 
@@ -161,7 +161,8 @@ export class RunningConfig {
     this.ok.value = outcome === 'applied' ? 1 : 0;
   }
 
-  private async reloadNow(set: ReadonlyMap<string, string>): Promise<ChangeResult> {
+  /** @param sparing bridges that were changed at run time stay as they are, unless what files say of bridges has changed */
+  private async reloadNow(set: ReadonlyMap<string, string>, sparing = false): Promise<ChangeResult> {
     const running = this.parts.running();
     if (running === null) return this.refused('the gateway is not running');
     const next = this.loadNext(set);
@@ -173,7 +174,8 @@ export class RunningConfig {
     const changes = diffConfig(this.loaded.config, next.config);
     this.loaded = next;
     this.set = set;
-    const failed = await this.apply(running, next, changes);
+    const bridges = !sparing || changes.some((change) => change.part.startsWith('bridges.'));
+    const failed = await this.apply(running, next, changes, bridges);
     const { usersAdded, usersRemoved, usersChanged } = access;
     const needRestart = diffConfig(this.started, next.config).filter((change) => change.restart);
     const report = {
@@ -191,7 +193,12 @@ export class RunningConfig {
   }
 
   /** Every part gets its section, whatever becomes of the others. Gives the names of what could not be applied. */
-  private async apply(running: Running, next: Loaded, changes: readonly Change[]): Promise<string[]> {
+  private async apply(
+    running: Running,
+    next: Loaded,
+    changes: readonly Change[],
+    withBridges: boolean,
+  ): Promise<string[]> {
     const { broker, bridges, control, listeners } = running;
     const { config } = next;
     const failed: string[] = [];
@@ -215,12 +222,12 @@ export class RunningConfig {
       }
       failed.push(...(await listeners.reloadCertificates()).map((name) => `listeners.${name}: certificate`));
     });
-    await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
+    if (withBridges) await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
     if (changes.some((change) => change.part === 'webhook'))
       await attempt('webhook', () => this.parts.applyWebhook(config));
     await attempt('http_server: certificate', () => this.parts.renewHttp());
     await attempt('proxy', () => this.parts.applyProxies(config));
-    control.take(next.tree, next.masked, config.bridges.nng.compat);
+    if (withBridges) control.take(next.tree, next.masked, config.bridges.nng.compat);
     return failed;
   }
 }

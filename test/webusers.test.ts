@@ -133,6 +133,23 @@ test('a reload that removes a user ends his session and needs no restart', async
   expect((await me()).status).toBe(401);
 });
 
+test('a bridge that only runs outlives a new user and a key that is set, but no reload', async () => {
+  const port = await given('username = ann, password = pw-of-ann');
+  const ann = (method: string, where: string, body?: unknown): Promise<Reply> =>
+    call(port, 'ann', 'pw-of-ann', method, where, body);
+  const bridges = async (): Promise<number> => (await ann('GET', '/nng/bridges')).json.data.length;
+  await ann('POST', '/nng/bridges', { type: 'pub', name: 'p', pub_url: 'inproc://p', forwards: [] });
+  expect((await ann('PUT', '/users/eve', { password: 'pw-of-eve' })).status).toBe(201);
+  expect((await ann('POST', '/config?keep=true', { values: { 'mqtt.max_mqueue_len': 77 } })).status).toBe(200);
+  expect(await bridges()).toBe(1);
+  const added = { 'bridges.nng.sub.s.sub_url': 'inproc://s' };
+  expect((await ann('POST', '/config', { values: added })).status).toBe(200);
+  expect(await bridges()).toBe(1);
+  expect((await ann('GET', '/nng/bridges/s')).status).toBe(200);
+  await gateway?.gateway.reload();
+  expect((await ann('GET', '/nng/bridges/p')).status).toBe(404);
+});
+
 test('a reload without credentials does not open a server that others can reach', async () => {
   gateway = await testGateway(`${BASE}http_server { ip_addr = "0.0.0.0", port = 0, username = ann, password = p }`);
   const port = address(gateway);
