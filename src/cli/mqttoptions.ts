@@ -9,6 +9,7 @@ import { GatewayError } from '../base/errors.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import { isTopicName } from '../mqtt/topic.ts';
 import { type PropertyCommand, type PropertySet, parseProperties } from './mqttproperty.ts';
+import { usage } from './usage.ts';
 
 export type Qos = 0 | 1 | 2;
 
@@ -80,10 +81,6 @@ export interface ClientSettings {
   readonly quiet: boolean;
   /** The path of -L: a topic, or null. */
   readonly urlTopic: string | null;
-}
-
-function usage(text: string): GatewayError {
-  return new GatewayError('CLI-USAGE', text);
 }
 
 export function whole(min: number, max: number): (text: string) => number {

@@ -1,6 +1,6 @@
 // `-D command identifier value`: MQTT 5.0 properties as people type them for mosquitto_pub and mosquitto_sub.
 // Called by mqttoptions.ts. Which property may stand in which packet is MQTT 5.0 table 2-4; a wrong word is CLI-USAGE.
-import { GatewayError } from '../base/errors.ts';
+import { usage } from './usage.ts';
 
 export const COMMANDS = ['connect', 'publish', 'subscribe', 'unsubscribe', 'disconnect', 'will'] as const;
 export type PropertyCommand = (typeof COMMANDS)[number];
@@ -44,10 +44,6 @@ const LARGEST: Readonly<Record<'byte' | 'flag' | 'u16' | 'u32', number>> = {
   u16: 0xffff,
   u32: 0xffffffff,
 };
-
-function usage(text: string): GatewayError {
-  return new GatewayError('CLI-USAGE', text);
-}
 
 function isCommand(word: string): word is PropertyCommand {
   return (COMMANDS as readonly string[]).includes(word);

@@ -20,6 +20,7 @@ import { GatewayError } from '../base/errors.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import type { Context, Io } from './cli.ts';
 import { askPassword } from './secret.ts';
+import { usage } from './usage.ts';
 
 const HASHES = ['pbkdf2', 'argon2id', 'scram-sha-256'] as const;
 type HashKind = (typeof HASHES)[number];
@@ -45,10 +46,6 @@ export interface PasswdOptions {
 const LONGEST_NAME_BYTES = 65535;
 /** What mosquitto makes, readable for its owner alone. */
 const NEW_MODE = 0o600;
-
-function usage(text: string): GatewayError {
-  return new GatewayError('CLI-USAGE', text);
-}
 
 function failed(text: string, cause?: unknown): GatewayError {
   return new GatewayError('CLI-FAILED', text, cause);

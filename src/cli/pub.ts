@@ -12,6 +12,7 @@ import { isTopicName } from '../mqtt/topic.ts';
 import type { Context, Io } from './cli.ts';
 import { openClient } from './mqttclient.ts';
 import { type ClientSettings, clientSettings, type MqttFlags, mqttOptions, seconds, whole } from './mqttoptions.ts';
+import { usage } from './usage.ts';
 
 export interface PubFlags extends MqttFlags {
   readonly topic?: string;
@@ -28,10 +29,6 @@ export interface PubFlags extends MqttFlags {
 
 /** A line of standard input may be this long; an MQTT packet cannot be longer. */
 const MAX_LINE = 268_435_455;
-
-function usage(text: string): GatewayError {
-  return new GatewayError('CLI-USAGE', text);
-}
 
 /** The lines of a stream without their ends, as bytes; the last one needs none. */
 export async function* lines(input: Readable): AsyncGenerator<Buffer> {

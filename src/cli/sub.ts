@@ -11,6 +11,7 @@ import { openClient } from './mqttclient.ts';
 import { type ClientSettings, clientSettings, collect, type MqttFlags, mqttOptions, whole } from './mqttoptions.ts';
 import { quietly } from './pub.ts';
 import { formatter } from './subformat.ts';
+import { usage } from './usage.ts';
 
 export interface SubFlags extends MqttFlags {
   readonly topic: readonly string[];
@@ -40,10 +41,6 @@ export interface SubParts {
 
 /** The exit code when -W has passed. */
 const TIMED_OUT = 1;
-
-function usage(text: string): GatewayError {
-  return new GatewayError('CLI-USAGE', text);
-}
 
 function percent(text: string): number {
   const value = Number(text);
