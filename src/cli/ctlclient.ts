@@ -4,9 +4,10 @@
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { looksHashed } from '../auth/hash.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { systemErrorText } from '../base/systemerror.ts';
-import { type HttpServerConfig, loadConfig } from '../config/config.ts';
+import { type HttpServerConfig, loadConfig, type WebUserConfig } from '../config/config.ts';
 
 /** Longest wait for an answer, and the largest one read. */
 const ANSWER_MS = 15_000;
@@ -85,6 +86,13 @@ function configured(options: CtlOptions, env: Env): HttpServerConfig | null {
   }
 }
 
+/** A user of the configuration whose password can be read there: the one that is named, else an admin, else any. */
+function configuredUser(server: HttpServerConfig | null, name: string | null): WebUserConfig | undefined {
+  const readable = (server?.users ?? []).filter(({ password }) => !looksHashed(password));
+  if (name !== null) return readable.find(({ username }) => username === name);
+  return readable.find(({ role }) => role === 'admin') ?? readable[0];
+}
+
 async function resolve(options: CtlOptions, env: Env): Promise<Target> {
   const url = options.url ?? env.TIDEGATE_URL;
   const server = url === undefined ? configured(options, env) : null;
@@ -94,12 +102,14 @@ async function resolve(options: CtlOptions, env: Env): Promise<Target> {
   }
   const base = new URL(text);
   const file = options.passwordFile ?? env.TIDEGATE_PASSWORD_FILE;
-  const user = options.user ?? env.TIDEGATE_USER ?? server?.username ?? null;
+  const named = options.user ?? env.TIDEGATE_USER ?? null;
+  const known = configuredUser(server, named);
+  const user = named ?? known?.username ?? null;
   const password =
     options.password ??
     (file === undefined ? undefined : await secretFile(file)) ??
     env.TIDEGATE_PASSWORD ??
-    server?.password;
+    known?.password;
   const token = options.token ?? env.TIDEGATE_TOKEN;
   const basic = user === null ? null : `Basic ${Buffer.from(`${user}:${password ?? ''}`).toString('base64')}`;
   const ca = options.cafile === undefined ? null : await authorities(options.cafile);

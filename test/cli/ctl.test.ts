@@ -80,6 +80,14 @@ describe('where and as whom', () => {
     await expect(run(['-c', temporary('t.conf', 'mqtt {'), 'status'], {})).rejects.toMatchObject({ exit: 78 });
   });
 
+  test('of the users in a configuration file an admin is taken whose password is not a hash', async () => {
+    const hash = `$7$101$${Buffer.alloc(12).toString('base64')}$${Buffer.alloc(64).toString('base64')}`;
+    const users = `v { password = other }, h { password = "${hash}", role = admin }, ${ADMIN.username} { password = "${ADMIN.password}", role = admin }`;
+    const block = `ip_addr = "127.0.0.1", port = ${stage.server.port}, users { ${users} }`;
+    const file = temporary('t.conf', `http_server { ${block} }\n`);
+    expect((await run(['-c', file, 'status'], {})).out).toContain('Running');
+  });
+
   test('options may stand behind the subcommand', async () => {
     expect(JSON.parse(await ctl('status', '--json'))).toMatchObject({ node_status: 'Running' });
   });
