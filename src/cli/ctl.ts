@@ -5,6 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Context } from './cli.ts';
 import { addBridgeCommands } from './ctlbridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './ctlclient.ts';
+import { addConfigCommands } from './ctlconfig.ts';
 import { type Column, column, facts, type Row, sizeText } from './ctltable.ts';
 import { top } from './ctltop.ts';
 import { addTopicCommand } from './ctltopics.ts';
@@ -194,7 +195,7 @@ function adder(ctl: Command, context: Context, env: Env): Adder {
     return command.action(async (...all: unknown[]) => {
       const args = all
         .slice(0, command.registeredArguments.length)
-        .map((word) => (word === undefined ? '' : String(word)));
+        .flatMap((word) => (Array.isArray(word) ? word.map(String) : [word === undefined ? '' : String(word)]));
       const options = ctl.opts<CtlOptions>();
       const client = await CtlClient.open(options, env);
       await run({ client, io: context.io, json: options.json === true }, command.opts(), args);
@@ -250,6 +251,7 @@ export function registerCtl(
   addLists(ctl, add);
   addBridgeCommands(ctl, add);
   addUserCommands(ctl, add);
+  addConfigCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again', async (work) => {
     const { data } = await work.client.call('POST', '/reload');
     say(work, data, reloadText(rowOf(data)));

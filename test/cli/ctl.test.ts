@@ -332,6 +332,33 @@ describe('changing', () => {
     await expect(ctl('user', 'remove', 'nobody')).rejects.toMatchObject({ exit: 1 });
   });
 
+  test('the configuration is shown whole, as a block and as one key', async () => {
+    expect(await ctl('config')).toContain('http_server.password  ***');
+    expect(await ctl('config', 'mqtt')).toBe('mqtt.max_packet_size  10485760\n');
+    expect(JSON.parse(await ctl('--json', 'config', 'mqtt.max_packet_size'))).toEqual({
+      'mqtt.max_packet_size': 10_485_760,
+    });
+    await expect(ctl('config', 'mqtt.max')).rejects.toMatchObject({ exit: 1 });
+  });
+
+  test('keys are set together; a word without = is wrong usage', async () => {
+    expect(await ctl('set', 'mqtt.max_qos=1', 'log.level=a=b')).toBe('set\n');
+    expect(Object.fromEntries(stage.config.sets[0])).toEqual({ 'mqtt.max_qos': '1', 'log.level': 'a=b' });
+    await expect(ctl('set', 'mqtt.max_qos')).rejects.toMatchObject({ exit: 64 });
+    expect(await ctl('set', '--check', 'mqtt.max_qos=1')).toBe('valid\n');
+    expect(stage.config.sets).toHaveLength(1);
+  });
+
+  test('log lines, changes, subscriptions and listeners are tables', async () => {
+    const line = { time: 0, level: 'warn', msgid: 'GW-X', text: 'said', fields: { a: 'b', n: 1 } } as const;
+    stage.logTail.lines.push(line);
+    expect(await ctl('log')).toContain('1970-01-01T00:00:00.000Z  warn   GW-X  said a=b n=1\n');
+    await ctl('set', 'mqtt.max_qos=1');
+    expect(await ctl('audit')).toMatch(/ admin {2}127\.0\.0\.1 {5}200 {2}POST \/api\/v4\/config\n/);
+    expect(await ctl('subscriptions')).toMatch(/^CLIENT {2}QOS {2}TOPIC FILTER\n/);
+    expect(await ctl('access')).toMatch(/^LISTENER {2}ANONYMOUS {2}USERS/);
+  });
+
   test('reload reads the file again; a wrong one is exit code 1 with what is wrong', async () => {
     expect(await ctl('reload')).toMatch(/^reloaded +yes\nchanged/);
     expect(stage.config.reloads).toBe(1);
