@@ -1,6 +1,5 @@
 // The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
 // Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
-import { hostname } from 'node:os';
 import { AccessControl } from './auth/chain.ts';
 import type { Clock } from './base/clock.ts';
 import { errorText, GatewayError } from './base/errors.ts';
@@ -12,28 +11,21 @@ import { Turn } from './base/turn.ts';
 import { BlockPool } from './base/writer.ts';
 import { Spools } from './bridge/spool.ts';
 import { Supervisor } from './bridge/supervisor.ts';
+import type { Engine } from './broker/broker.ts';
 import { NativeBroker } from './broker/native.ts';
 import { version } from './cli/version.ts';
-import type { Config, HttpServerConfig, Loaded, LogConfig, MetricsConfig } from './config/config.ts';
+import type { Config, Loaded, LogConfig } from './config/config.ts';
 import { missingFeatures } from './config/features.ts';
 import { nngBridges } from './config/nngbridges.ts';
 import { formatProblem } from './config/problem.ts';
-import type { ChangeResult, JsonObject } from './console/console.ts';
-import type { HttpServer } from './console/http.ts';
+import type { ChangeResult } from './console/console.ts';
 import type { Webhook } from './console/webhook.ts';
 import { BridgesControl } from './control.ts';
 import { Listeners } from './listeners.ts';
 import { MqttBridges } from './mqttbridges.ts';
 import type { Proxies } from './proxy/proxies.ts';
-import { type Running, RunningConfig } from './runningconfig.ts';
-import {
-  authOptions,
-  bridgeOptions,
-  httpSettings,
-  metricsSettings,
-  proxiesOptions,
-  sessionLimits,
-} from './settings.ts';
+import { type Part, type Running, RunningConfig } from './runningconfig.ts';
+import { authOptions, bridgeOptions, proxiesOptions, sessionLimits } from './settings.ts';
 import { nativeDriver } from './sp/native.ts';
 import type { SpDriver } from './sp/sp.ts';
 import { memoryJournal } from './store/memory.ts';
@@ -41,6 +33,7 @@ import type { Journal } from './store/store.ts';
 import { MemoryNetwork } from './transport/memory.ts';
 import type { Bound } from './transport/transport.ts';
 import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
+import type { Web, WebAddresses } from './web.ts';
 
 export interface GatewayParts {
   readonly log: Log;
@@ -49,11 +42,6 @@ export interface GatewayParts {
   readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
-}
-
-interface Part {
-  readonly name: string;
-  stop(deadlineMs: number): Promise<void>;
 }
 
 export class Gateway implements Service {
@@ -72,7 +60,7 @@ export class Gateway implements Service {
   private readonly started: Part[] = [];
   private running: Running | null = null;
   private webhook: Webhook | null = null;
-  private web: HttpServer | null = null;
+  private web: Web | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
 
@@ -97,7 +85,7 @@ export class Gateway implements Service {
     this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
   }
 
-  get broker(): NativeBroker {
+  get broker(): Engine {
     return this.runs().broker;
   }
 
@@ -129,7 +117,7 @@ export class Gateway implements Service {
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, broker, bridges, control, listeners };
     await this.startWebhook(config);
-    const web = await this.startHttp(config);
+    const web = await this.startWeb(config, this.running);
     this.started.push({ name: 'listeners', stop: () => listeners.stop() });
     await listeners.start(config.listeners, config.mqtt.maxPacketSize);
     await this.applyProxies(config);
@@ -181,18 +169,21 @@ export class Gateway implements Service {
     return loaded;
   }
 
-  private async startBroker(config: Config, access: AccessControl): Promise<NativeBroker> {
-    const broker = new NativeBroker({
+  private async startBroker(config: Config, access: AccessControl): Promise<Engine> {
+    const common = {
       clock: this.parts.clock,
       turn: this.turn,
-      pool: this.pool,
       log: this.log,
       metrics: this.metrics,
-      journal: await this.journal(config),
       limits: sessionLimits(config),
       localAccess: () => access.access(''),
       sys: { version, intervalMs: config.mqtt.sysIntervalMs, more: () => this.bridgeValues() },
-    });
+    };
+    let broker: Engine;
+    if (config.broker.engine === 'aedes') {
+      const { AedesBroker } = await import('./broker/aedes.ts');
+      broker = new AedesBroker({ ...common, redis: config.broker.redis });
+    } else broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config) });
     await broker.start();
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
     return broker;
@@ -215,7 +206,7 @@ export class Gateway implements Service {
     });
   }
 
-  private async startBridges(config: Config, broker: NativeBroker): Promise<Supervisor> {
+  private async startBridges(config: Config, broker: Engine): Promise<Supervisor> {
     const { log, metrics, turn } = this;
     const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
       name === 'native' ? this.native : this.foreignDriver();
@@ -242,7 +233,7 @@ export class Gateway implements Service {
     if (before === null) this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
   }
 
-  private mqttBridges(config: Config, broker: NativeBroker): MqttBridges {
+  private mqttBridges(config: Config, broker: Engine): MqttBridges {
     const { log, metrics, turn, pool } = this;
     const { clock } = this.parts;
     const { journal, spools } = broker;
@@ -306,6 +297,26 @@ export class Gateway implements Service {
     return nanomsgDriver({ clock: this.parts.clock, turn: this.turn });
   }
 
+  /** http_server and metrics, when they are configured. */
+  private async startWeb(config: Config, running: Running): Promise<WebAddresses> {
+    if (config.httpServer === null && config.metrics === null) return {};
+    const { Web } = await import('./web.ts');
+    const { log, metrics, turn, tail, current, started } = this;
+    this.web = new Web({
+      clock: this.parts.clock,
+      log,
+      metrics,
+      turn,
+      tail,
+      current,
+      running,
+      started,
+      proxies: () => this.proxies,
+      ready: () => this.state === 'ready',
+    });
+    return this.web.start(config);
+  }
+
   private *bridgeValues(): Iterable<[string, string]> {
     for (const bridge of this.running?.bridges.list() ?? []) {
       const base = `bridges/${bridge.type}/${bridge.name.replace(/[+#/\0]/g, '_')}`;
@@ -318,103 +329,6 @@ export class Gateway implements Service {
       yield [`${base}/unmatched`, String(bridge.unmatched)];
       yield [`${base}/dropped`, String(bridge.dropped)];
     }
-  }
-
-  /** http_server and metrics, when they are configured; gives their addresses. */
-  private async startHttp(config: Config): Promise<{ http?: string; metrics?: string }> {
-    const addresses: { http?: string; metrics?: string } = {};
-    if (config.httpServer === null && config.metrics === null) return addresses;
-    const { log, metrics } = this;
-    const { clock } = this.parts;
-    const { ProcessMetrics } = await import('./console/process.ts');
-    const { latencyHistogram } = await import('./console/latency.ts');
-    this.turn.measure(clock, latencyHistogram(metrics));
-    const processMetrics = new ProcessMetrics(metrics, clock);
-    await processMetrics.start();
-    this.started.push({ name: 'process metrics', stop: () => processMetrics.stop() });
-    const { matchesHash, requireHashes } = await import('./webhash.ts');
-    await requireHashes(config.httpServer);
-    if (config.httpServer !== null) addresses.http = await this.startConsole(config.httpServer, processMetrics);
-    if (config.metrics !== null) {
-      const { MetricsServer } = await import('./console/metricsserver.ts');
-      const first: MetricsConfig = config.metrics;
-      const settings = () => metricsSettings(first, this.current.config.httpServer);
-      const server = new MetricsServer({ clock, log, metrics, settings, matchesHash });
-      await server.start();
-      this.started.push({ name: 'metrics', stop: (deadlineMs) => server.stop(deadlineMs) });
-      addresses.metrics = server.address;
-    }
-    return addresses;
-  }
-
-  private async startConsole(
-    first: HttpServerConfig,
-    processMetrics: import('./console/process.ts').ProcessMetrics,
-  ): Promise<string> {
-    const { broker, control, access } = this.runs();
-    const { HttpServer } = await import('./console/http.ts');
-    const { loadPages } = await import('./console/pages.ts');
-    const { configKeys } = await import('./configkeys.ts');
-    const { storeView } = await import('./storeview.ts');
-    const { makeHash, matchesHash } = await import('./webhash.ts');
-    const { clock } = this.parts;
-    const server = new HttpServer(
-      {
-        version,
-        nodeName: hostname(),
-        clock,
-        log: this.log,
-        metrics: this.metrics,
-        broker,
-        bridges: control,
-        config: { ...this.current.control(), keys: configKeys },
-        security: () => access.view(),
-        explain: (query) => {
-          const { action, topic, ...asked } = query;
-          const { listener, username } = asked;
-          // A client that is here is judged as it is, with the rights its token brought.
-          const known = broker.identity(query.clientId);
-          const same = known?.username === username && known.listener === listener;
-          const identity = same ? known : { ...asked, claims: null, internal: false };
-          return access.access(listener).authorizer.explain(identity, action, topic);
-        },
-        proxy: {
-          upstreams: () => this.proxyViews(),
-          drain: (upstream, name, on) =>
-            this.proxies?.drain(upstream, name, on) ? { ok: true } : { ok: false, why: 'missing' },
-        },
-        logTail: this.logLines(),
-        store: () => storeView(this.metrics, this.current.config.persistence),
-        pages: await loadPages(),
-        ready: () => this.state === 'ready',
-        listening: () => (this.running?.listeners.openCount ?? 0) >= this.current.config.listeners.length,
-        settings: () => httpSettings(first, this.current.config.httpServer ?? first),
-        matchesHash,
-        makeHash,
-      },
-      processMetrics,
-    );
-    await server.start();
-    this.web = server;
-    this.started.push({ name: 'http_server', stop: (deadlineMs) => server.stop(deadlineMs) });
-    return server.address;
-  }
-
-  private proxyViews(): JsonObject[] {
-    return JSON.parse(JSON.stringify(this.proxies?.upstreams() ?? [])) as JsonObject[];
-  }
-
-  private logLines(): import('./console/console.ts').LogTail | null {
-    const { tail } = this;
-    if (tail === null) return null;
-    const plain = (line: ReturnType<LogTail['recent']>[number]) => ({
-      ...line,
-      fields: JSON.parse(JSON.stringify(line.fields)) as JsonObject,
-    });
-    return {
-      recent: (limit) => tail.recent(limit).map(plain),
-      follow: (handler) => tail.follow((line) => handler(plain(line))),
-    };
   }
 }
 

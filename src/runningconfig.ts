@@ -6,7 +6,7 @@ import { errorText } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import type { Cell, Metrics } from './base/metrics.ts';
 import type { Supervisor } from './bridge/supervisor.ts';
-import type { NativeBroker } from './broker/native.ts';
+import type { Engine } from './broker/broker.ts';
 import type { Config, Loaded, LogConfig } from './config/config.ts';
 import { same, withNode } from './config/keep.ts';
 import { type BlockNode, textNode } from './config/node.ts';
@@ -21,10 +21,16 @@ import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
 /** What exists of a gateway that runs. */
 export interface Running {
   readonly access: AccessControl;
-  readonly broker: NativeBroker;
+  readonly broker: Engine;
   readonly bridges: Supervisor;
   readonly control: BridgesControl;
   readonly listeners: Listeners;
+}
+
+/** Something that was started and has to be stopped. */
+export interface Part {
+  readonly name: string;
+  stop(deadlineMs: number): Promise<void>;
 }
 
 export interface RunningConfigParts {

@@ -27,6 +27,8 @@ export const MESSAGES = {
   'SES-CONTEST': 'two programs seem to use one client id: their connections close each other',
   'SES-EXPIRED': 'session ended',
   'SES-QUEUE-FULL': 'session queue is full, messages are dropped',
+  'BRK-SHARE': 'a message or its queue could not be stored or told to the other gateways of the broker',
+  'BRK-REDIS': 'a connection to Redis has failed; it is tried again',
   'SES-WILL': 'will published',
   'SES-LIMIT': 'no room for more sessions, subscriptions or retained messages, or the store takes none: refused',
   'AUTH-WARNING': 'a file of users or rights deserves a look',

@@ -1,10 +1,12 @@
 // SEAM of broker/: one MQTT broker, whichever engine stands behind it (native.ts, aedes.ts). Built by gateway.ts; used by listeners
 // (accept), bridges, REST and console (attach, introspection). Engines pass one contract suite (test/contract/broker.ts).
-import type { Access } from '../auth/auth.ts';
+import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import type { SessionLimits } from '../session/session.ts';
+import type { Journal, Restored } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
 
 /** What a connection's listener decides for its clients. */
@@ -178,4 +180,19 @@ export interface Broker extends Service {
   traffic?(): TopicTraffic;
   /** Ends the connection (v5: DISCONNECT 0x98) and, if asked, the session. False when there is no such client. */
   kick(clientId: string, dropSession: boolean): boolean;
+}
+
+/** A broker core as the gateway runs it: what listeners, bridges and console see, and what a reload changes. */
+export interface Engine extends Broker {
+  /** Where bridges keep what their remote end does not have yet, and what was kept there; known after start(). */
+  readonly journal: Journal;
+  readonly spools: Restored['spools'];
+  /** New limits, for clients that connect from now on and for checks made from now on. */
+  setLimits(limits: SessionLimits): void;
+  /** How often $SYS is published from now on; 0 = not any more. */
+  setSysInterval(intervalMs: number): void;
+  /** Closes clients whose user may not be here any more; gives their number. */
+  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number;
+  /** Who a connected client is, as its rights are judged. */
+  identity(clientId: string): Identity | undefined;
 }

@@ -6,7 +6,7 @@ import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
-import { NativeBroker } from '../../src/broker/native.ts';
+import { NativeBroker, type NativeBrokerOptions } from '../../src/broker/native.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
 import { decodePacket, encodePacket } from '../../src/codec/packet.ts';
@@ -79,6 +79,8 @@ export interface RoomOptions {
   readonly denyAction?: Access['denyAction'];
   readonly sysIntervalMs?: number;
   readonly clock?: FakeClock;
+  /** Another engine in the place of the native one, for tests that ask only what the seam has. */
+  readonly engine?: (options: NativeBrokerOptions) => NativeBroker;
 }
 
 export interface Delivered {
@@ -141,7 +143,7 @@ export class Room {
       denyAction: options.denyAction ?? 'ignore',
     };
     const { outbox, ...others } = options.limits ?? {};
-    this.broker = new NativeBroker({
+    const parts: NativeBrokerOptions = {
       clock: this.clock,
       turn: new Turn(),
       pool: this.pool,
@@ -151,7 +153,8 @@ export class Room {
       limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
       localAccess: () => this.access,
       sys: { version: 'test', intervalMs: options.sysIntervalMs ?? 0, more: () => [] },
-    });
+    };
+    this.broker = options.engine?.(parts) ?? new NativeBroker(parts);
   }
 
   /** A connection that has said nothing yet. */
