@@ -12,6 +12,7 @@ import { dial } from './transport/dial.ts';
 import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
 import { encodeProxyHeader } from './transport/proxyline.ts';
 import { withPushback } from './transport/pushback.ts';
+import { LargeBuffers } from './transport/readbuffers.ts';
 import { listenTcp } from './transport/tcp.ts';
 import type {
   Bound,
@@ -116,6 +117,7 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
 export function proxyTransports(): ProxyTransports {
   return {
     listen: proxyListener,
+    buffers: new LargeBuffers(),
     dial: (target, options) => dial(target, options),
     resolve: async (host) => {
       const found = await lookup(host, { all: true, verbatim: true });

@@ -11,6 +11,7 @@ import type {
   DialTarget,
   Listener,
   ListenerOptions,
+  ReadBuffers,
   TlsClientOptions,
   TlsServerOptions,
 } from '../transport/transport.ts';
@@ -196,6 +197,8 @@ export interface ProxyListener extends Listener {
 /** What the proxy needs of transport/. */
 export interface ProxyTransports {
   listen(at: ListenAt, options: ListenerOptions): ProxyListener;
+  /** What sessions read into that only pass bytes on. */
+  readonly buffers: ReadBuffers;
   /** Connects once. Rejects with the reason, also after the time given. */
   dial(target: DialTarget, options: ProxyDialOptions): Promise<Connection>;
   /** A socket for datagrams of anybody. Rejects with TRANSPORT-BIND. */

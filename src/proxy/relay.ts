@@ -291,7 +291,7 @@ export class Relay {
   }
 
   private join(server: Connection, { bytes, passage }: Load): void {
-    const { client, facts } = this;
+    const { client, facts, home } = this;
     const { idleTimeoutMs, halfClose } = this.rules.options;
     this.state = 'open';
     this.seenMs = this.home.parts.clock.mono();
@@ -310,9 +310,10 @@ export class Relay {
       if (filter === null) splice.up.send(bytes);
       else filter.fromClient(bytes);
     }
-    if (passage === null) server.onData(splice.down.onChunk);
+    if (passage === null) splice.down.read(home.parts.transports.buffers);
     else this.watchConnack(server, splice, filter);
-    client.onData(filter === null ? splice.up.onChunk : splice.up.counting((chunk) => filter.fromClient(chunk)));
+    if (filter === null) splice.up.read(home.parts.transports.buffers);
+    else client.onData(splice.up.counting((chunk) => filter.fromClient(chunk)));
     splice.up.resume();
   }
 
@@ -335,7 +336,8 @@ export class Relay {
         if (seen.serverKeepAlive !== null && this.rules.options.idleTimeoutMs === null)
           this.idleMs = idleOf(seen.serverKeepAlive); // [MQTT-3.2.2-21]
         splice.beforeServerEnd = null;
-        server.onData(filter === null ? down.onChunk : down.counting((next) => filter.fromServer(next)));
+        if (filter === null) down.read(home.parts.transports.buffers);
+        else server.onData(down.counting((next) => filter.fromServer(next)));
         pass(seen.bytes);
       }),
     );

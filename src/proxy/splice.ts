@@ -2,7 +2,7 @@
 // Made by relay.ts when the server is connected. Knows nothing of MQTT; no work per packet, one call per chunk.
 // Chunks are handed on without copying where the seam of transport/ says that they belong to the reader. Memory is bounded in bytes and in
 // pieces: past a mark the side that sends is paused until the other has taken most of it.
-import type { Connection } from '../transport/transport.ts';
+import type { Connection, ReadBuffers } from '../transport/transport.ts';
 
 /** Unsent bytes that pause the sender, and what has to be left when it goes on. One chunk more may be on its way: at most 64 KB. */
 const HIGH_BYTES = 128 * 1024;
@@ -27,6 +27,16 @@ export class Flow {
   private readonly onFlushed: () => void;
   /** Reads for this flow. */
   readonly onChunk: (chunk: Buffer) => void;
+  private readonly onLent = (chunk: Buffer): boolean => {
+    this.bytes += chunk.length;
+    if (this.sink.queuedBytes > 0) {
+      // A copy: it has to wait behind others, and a buffer of its own size holds no more than it needs.
+      this.send(Buffer.from(chunk));
+      return false;
+    }
+    this.send(chunk);
+    return this.sink.queuedBytes > 0;
+  };
   private readonly taken = (): void => {
     this.pieces--;
     if (this.paused && this.pieces <= LOW_PIECES && this.sink.queuedBytes <= LOW_BYTES) {
@@ -52,6 +62,15 @@ export class Flow {
       this.bytes += chunk.length;
       next(lent ? Buffer.from(chunk) : chunk);
     };
+  }
+
+  /** Reads for this flow, without a buffer for each chunk where both sides can. */
+  read(buffers: ReadBuffers): void {
+    const { sink, source } = this;
+    // Only these take bytes at once, or keep them as they are: queuedBytes tells.
+    const direct = sink.kind === 'tcp' || sink.kind === 'unix';
+    if (direct && source.readInto?.(buffers, this.onLent) === true) return;
+    source.onData(this.onChunk);
   }
 
   /** Sends bytes that stay as they are. */

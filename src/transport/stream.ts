@@ -6,7 +6,8 @@ import type { Socket } from 'node:net';
 import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';
 import { formatHostPort, plainAddress } from './address.ts';
-import type { CloseReason, Connection, TlsInfo, TransportKind } from './transport.ts';
+import { ReadBuffer } from './readbuffers.ts';
+import type { CloseReason, Connection, LentReader, ReadBuffers, TlsInfo, TransportKind } from './transport.ts';
 
 /** Who is at the other end, as it will be shown. */
 export interface Peer {
@@ -51,6 +52,9 @@ export class StreamConnection implements Connection {
   private by: CloseReason['by'] | null = null;
   private failure: string | undefined;
   private reader: ((chunk: Buffer) => void) | null = null;
+  /** Gets chunks that are lent, while nobody reads by onData. */
+  private lentReader: LentReader | null = null;
+  private readBuffer: ReadBuffer | null = null;
   private onEnded: (() => void) | null = null;
   private onClosed: ((reason: CloseReason) => void) | null = null;
   private timer: Timer | null = null;
@@ -74,11 +78,25 @@ export class StreamConnection implements Connection {
   }
 
   onData(handler: (chunk: Buffer) => void): void {
-    if (this.reader !== null) this.socket.removeListener('data', this.reader);
-    this.reader = handler;
-    if (this.state !== 'open' && this.state !== 'shut') return;
-    this.socket.on('data', handler);
-    if (!this.paused) this.socket.resume();
+    this.lentReader = null;
+    this.read(handler);
+  }
+
+  readInto(buffers: ReadBuffers, reader: LentReader): boolean {
+    if (this.kind === 'tls' || (this.state !== 'open' && this.state !== 'shut')) return false;
+    if (this.readBuffer === null) {
+      const buffer = new ReadBuffer(buffers, (chunk) => this.readLent(chunk));
+      if (!buffer.attach(this.socket)) return false;
+      this.readBuffer = buffer;
+      // What the stream reads into buffers of its own stops here. Now it can be stopped at once, before it overtakes what it still holds.
+      this.socket.pause();
+    }
+    this.lentReader = reader;
+    // Chunks that the stream has read before come this way.
+    this.read((chunk) => {
+      reader(chunk);
+    });
+    return true;
   }
 
   onEnd(handler: () => void): void {
@@ -142,6 +160,22 @@ export class StreamConnection implements Connection {
     else this.socket.destroy();
   }
 
+  private read(handler: (chunk: Buffer) => void): void {
+    if (this.reader !== null) this.socket.removeListener('data', this.reader);
+    this.reader = handler;
+    if (this.state !== 'open' && this.state !== 'shut') return;
+    this.socket.on('data', handler);
+    if (!this.paused) this.socket.resume();
+  }
+
+  private readLent(chunk: Buffer): boolean {
+    if (this.state !== 'open' && this.state !== 'shut') return false;
+    if (this.lentReader !== null) return this.lentReader(chunk);
+    // The reader of today may keep what it gets.
+    this.reader?.(Buffer.from(chunk));
+    return false;
+  }
+
   private linger(graceMs: number): void {
     if (this.state !== 'ending' || this.socket.destroyed) return;
     this.timer?.cancel();
@@ -163,6 +197,7 @@ export class StreamConnection implements Connection {
 
   private closed(): void {
     this.state = 'closed';
+    this.readBuffer?.close();
     this.timer?.cancel();
     this.timer = null;
     this.tellClosed();

@@ -32,6 +32,17 @@ export interface CloseReason {
   readonly error?: string;
 }
 
+/** Large buffers that connections share for reading: readbuffers.ts. */
+export interface ReadBuffers {
+  /** null = as many are lent as may be. */
+  take(): Buffer | null;
+  /** `kept`: somebody needs what is in it, it must not be written to again. */
+  giveBack(buffer: Buffer, kept: boolean): void;
+}
+
+/** Gets what was read. True = the bytes are still needed: their buffer is left to the reader. */
+export type LentReader = (chunk: Buffer) => boolean;
+
 export interface Connection extends ByteSink {
   readonly kind: TransportKind;
   /** Printable, "127.0.0.1:50312", "[::1]:1", "unix:<pid or counter>": the real client where the PROXY protocol told it. */
@@ -44,6 +55,11 @@ export interface Connection extends ByteSink {
   readonly queuedBytes: number;
   /** Reading starts with the first handler; a later one takes the place of the one before. */
   onData(handler: (chunk: Buffer) => void): void;
+  /**
+   * Reads into buffers that are used again, for one who passes bytes on: a chunk is lent until `reader` returns, or left to it for good when
+   * that says so. Takes the place of onData. False where the carrier has no such thing: nothing has changed then, and onData is to be used.
+   */
+  readInto?(buffers: ReadBuffers, reader: LentReader): boolean;
   onClose(handler: (reason: CloseReason) => void): void;
   /** The peer has sent its last byte; writing is still possible. Without a handler the connection ends by itself. */
   onEnd(handler: () => void): void;

@@ -9,6 +9,7 @@ import type { FilterOptions, ProxyOptions, ProxyParts, ServerOptions, UpstreamOp
 import { listenMemory, MemoryNetwork } from '../../src/transport/memory.ts';
 import { encodeProxyHeader } from '../../src/transport/proxyline.ts';
 import { withPushback } from '../../src/transport/pushback.ts';
+import { LargeBuffers } from '../../src/transport/readbuffers.ts';
 import type { Connection, DialTarget } from '../../src/transport/transport.ts';
 import { FakeClock } from './clock.ts';
 
@@ -154,6 +155,7 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
     env,
     local: (connection) => local.push(connection),
     transports: {
+      buffers: new LargeBuffers(),
       listen: (at, options) => listenMemory({ ...options, network, name: `${at.host}:${at.port}` }),
       dial: async (target) => {
         const name = placeOf(target);
