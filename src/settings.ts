@@ -11,8 +11,11 @@ import type { HttpSettings, MetricsSettings, WebUser } from './console/console.t
 import type { ProxiesOptions } from './proxy/proxies.ts';
 import type { SessionLimits } from './session/session.ts';
 
-/** Bytes of a CONNECT: it is held in memory before anybody knows who sends it. Client id, will, user and password of 64 KB each are no client's. */
-const MAX_CONNECT_BYTES = 65_536;
+/**
+ * Bytes of a CONNECT: it is held in memory before anybody knows who sends it. One field may be as long as MQTT lets it be (65,535 bytes), with
+ * room for the others; client id, will, user and password of 64 KB each are no client's.
+ */
+const MAX_CONNECT_BYTES = 131_072;
 
 /** 0 chooses: a quarter of the machine's memory, at least 64 MB and at most 1 GB. */
 function memoryBudget(configured: number): number {

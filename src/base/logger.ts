@@ -242,11 +242,11 @@ class FileOutput implements Output {
   }
 }
 
-/** pino-pretty is loaded only for a person at a terminal. */
-async function painter(): Promise<(line: string) => string> {
+/** pino-pretty is loaded only for a person who reads; escape sequences are for terminals alone. */
+async function painter(colours: boolean): Promise<(line: string) => string> {
   const { prettyFactory } = (await import('pino-pretty')).default;
   const pretty = prettyFactory({
-    colorize: true,
+    colorize: colours,
     translateTime: 'SYS:HH:MM:ss.l',
     messageFormat: '{msgid} {msg}',
     ignore: 'msgid',
@@ -259,8 +259,10 @@ async function painter(): Promise<(line: string) => string> {
 export async function createLogger(options: LoggerOptions): Promise<Logger> {
   const outputs: Output[] = [];
   if (options.console) {
-    const coloured = options.format === 'pretty' || (options.format === 'auto' && options.tty);
-    outputs.push(new ConsoleOutput(options.consoleFd ?? 1, coloured ? await painter() : null, options.onError));
+    const pretty = options.format === 'pretty' || (options.format === 'auto' && options.tty);
+    outputs.push(
+      new ConsoleOutput(options.consoleFd ?? 1, pretty ? await painter(options.tty) : null, options.onError),
+    );
   }
   if (options.file !== null) outputs.push(new FileOutput(options.file, options));
   const now = options.now ?? Date.now;

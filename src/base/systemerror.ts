@@ -4,8 +4,8 @@
 import { errorText } from './errors.ts';
 
 const WORDS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'no such file'],
-  ['ENOTDIR', 'no such file'],
+  ['ENOENT', 'no such file or folder'],
+  ['ENOTDIR', 'no such file or folder'],
   ['EACCES', 'permission denied'],
   ['EPERM', 'permission denied'],
   ['EISDIR', 'this is a folder'],
@@ -34,7 +34,7 @@ function describe(error: unknown, special: ReadonlyMap<string, string> | null): 
   const first: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
   const code = first instanceof Error && 'code' in first ? String(first.code) : '';
   const words = special?.get(code) ?? WORDS.get(code);
-  return words === undefined ? errorText(first) : `${words} (${code})`;
+  return words === undefined ? errorText(first) || code : `${words} (${code})`;
 }
 
 /** Why nobody can be listened for there, in words: "address already in use (EADDRINUSE)". */

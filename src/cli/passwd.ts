@@ -124,7 +124,9 @@ async function unchanged(content: Content, options: PasswdOptions): Promise<bool
 /** Replaces the file in one step: a complete, synced new one is renamed over it. */
 async function writeContent(content: Content, text: string, options: PasswdOptions): Promise<void> {
   const temporary = `${content.path}.${randomBytes(6).toString('hex')}.new`;
-  const handle = await open(temporary, 'wx', NEW_MODE);
+  const handle = await open(temporary, 'wx', NEW_MODE).catch((error: unknown) => {
+    throw failed(`${dirname(content.path)}: ${systemErrorText(error)}`, error);
+  });
   try {
     try {
       await handle.writeFile(Buffer.from(text, 'latin1'));

@@ -5,10 +5,11 @@ import type { Socket } from 'node:net';
 import { connect, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { systemClock } from '../base/clock.ts';
-import { errorText, GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { systemErrorText } from '../base/systemerror.ts';
 import { formatHostPort } from './address.ts';
 import type { MemoryNetwork } from './memory.ts';
-import { errorName, type Peer, peerOf, StreamConnection } from './stream.ts';
+import { type Peer, peerOf, StreamConnection } from './stream.ts';
 import type { Connection, DialTarget, TlsClientOptions, TlsInfo } from './transport.ts';
 import { printablePath } from './unix.ts';
 
@@ -51,10 +52,7 @@ export function printableTarget(target: DialTarget): string {
 /** What a failed attempt becomes; `cause` has the errno name. */
 export function dialError(where: string, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
-  const code = cause instanceof Error ? errorName(cause) : '';
-  const text = errorText(cause) || code;
-  const told = code === 'Error' || text.includes(code);
-  return new GatewayError('TRANSPORT-DIAL', `${where}: ${told ? text : `${text} (${code})`}`, cause);
+  return new GatewayError('TRANSPORT-DIAL', `${where}: ${systemErrorText(cause)}`, cause);
 }
 
 async function dialAbstract(name: string, where: string): Promise<Socket> {

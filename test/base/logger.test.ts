@@ -187,7 +187,7 @@ describe('pretty lines', () => {
     const { openSync, closeSync } = await import('node:fs');
     const target = path.join(folder, 'console');
     const fd = openSync(target, 'w');
-    const logger = await open({ console: true, file: null, format: 'pretty', consoleFd: fd });
+    const logger = await open({ console: true, file: null, format: 'pretty', consoleFd: fd, tty: true });
     logger.log('warn', 'CLI-CONNECT', { clientId: 'x\u001b[2J\u009b2Jy\nz', list: ['\u001b]0;t\u0007'] });
     logger.flush();
     const [line, ...more] = await lines(1, target);
@@ -196,5 +196,18 @@ describe('pretty lines', () => {
     expect(more).toEqual([]);
     expect(plain).toMatch(/^[\u0020-\u007e]*$/);
     expect(plain).toContain('CLI-CONNECT');
+    expect(plain).not.toBe(line);
+  });
+
+  it('carry no colours where nobody has a terminal', async () => {
+    const { openSync, closeSync } = await import('node:fs');
+    const target = path.join(folder, 'pipe');
+    const fd = openSync(target, 'w');
+    const logger = await open({ console: true, file: null, format: 'pretty', consoleFd: fd, tty: false });
+    logger.log('warn', 'CLI-CONNECT', { clientId: 'x' });
+    logger.flush();
+    const [line] = await lines(1, target);
+    closeSync(fd);
+    expect(line).toBe(stripVTControlCharacters(line));
   });
 });

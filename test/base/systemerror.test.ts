@@ -12,7 +12,7 @@ const refused = failed('ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:1');
 describe('systemErrorText', () => {
   it('says a known code in words and keeps the code', () => {
     const missing = failed('ENOENT', "ENOENT: no such file or directory, open '/x'");
-    expect(systemErrorText(missing)).toBe('no such file (ENOENT)');
+    expect(systemErrorText(missing)).toBe('no such file or folder (ENOENT)');
   });
 
   it('leaves a code it does not know as the system wrote it', () => {
