@@ -180,7 +180,8 @@ export class App {
     }
     if (route.method !== 'GET' && route.quiet !== true) {
       const path = readTarget(incoming.url ?? '')?.path ?? route.path;
-      this.parts.audit.note(caller.username, asking.remote, route.method, path, answer.status);
+      const kind = route.role === 'admin' ? 'setup' : 'use';
+      this.parts.audit.note(kind, caller.username, asking.remote, route.method, path, answer.status);
     }
     this.finish(answer, incoming, outgoing);
   }

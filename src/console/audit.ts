@@ -1,9 +1,10 @@
-// Who changed what through the HTTP API: a log line each, and the last of them for the console. Called by app.ts after each write.
-// Never what a body held: bodies have passwords and payloads in them.
+// Who did what through the HTTP API: a log line each, and the last of them for the console. Called by app.ts after each write and by
+// session.ts after each login. Never what a body held: bodies have passwords and payloads in them.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Json } from './console.ts';
 
+/** Of each kind: a script that publishes through the API does not push out who changed the configuration. */
 const KEPT = 500;
 /** Characters of a path that are kept. */
 const PATH_CHARACTERS = 300;
@@ -18,25 +19,44 @@ export interface AuditEntry {
   readonly status: number;
 }
 
+/** setup: what admins change; use: messages, clients, switches, logins. */
+export type AuditKind = 'setup' | 'use';
+
 export class Audit {
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly entries: AuditEntry[] = [];
+  private readonly entries: Record<AuditKind, AuditEntry[]> = { setup: [], use: [] };
 
   constructor(clock: Clock, log: Log) {
     this.clock = clock;
     this.log = log;
   }
 
-  note(user: string, remote: string, method: string, path: string, status: number): void {
-    const entry = { time: this.clock.now(), user, remote, method, path: path.slice(0, PATH_CHARACTERS), status };
-    this.entries.push(entry);
-    if (this.entries.length > KEPT) this.entries.shift();
-    this.log('info', 'WEB-CHANGE', { user, remote, method, path: entry.path, status });
+  note(kind: AuditKind, user: string, remote: string, method: string, path: string, status: number): void {
+    const entry = this.keep(kind, user, remote, method, path, status);
+    // What was changed is in the log at its usual level; attempts and use only in a more talkative one.
+    const level = kind === 'setup' && status < 400 ? 'warn' : 'info';
+    this.log(level, 'WEB-CHANGE', { user, remote, method, path: entry.path, status });
+  }
+
+  /** A login; the log has a line of its own. */
+  loggedIn(user: string, remote: string): void {
+    this.keep('use', user, remote, 'POST', '/api/v4/login', 200);
+    this.log('info', 'WEB-LOGIN', { user, remote });
   }
 
   /** Newest first. */
   recent(): Json[] {
-    return this.entries.map((entry) => ({ ...entry })).reverse();
+    const { setup, use } = this.entries;
+    const all = [...setup, ...use].sort((a, b) => b.time - a.time);
+    return all.map((entry) => ({ ...entry }));
+  }
+
+  private keep(kind: AuditKind, user: string, remote: string, method: string, path: string, status: number) {
+    const entry = { time: this.clock.now(), user, remote, method, path: path.slice(0, PATH_CHARACTERS), status };
+    const list = this.entries[kind];
+    list.push(entry);
+    if (list.length > KEPT) list.shift();
+    return entry;
   }
 }

@@ -51,7 +51,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...userRoutes(options),
     ...proxyRoutes(options),
     ...settingRoutes(options),
-    ...sessionRoutes(options, access),
+    ...sessionRoutes(access, audit),
     get('/openapi.json', 'this description', () => json(describe(routes, options.version))),
   ];
   return routes;

@@ -2,7 +2,7 @@
 // The cookie is HttpOnly and SameSite=Strict, Secure over TLS; changes also need the token given here (X-CSRF-Token).
 import { COOKIE, type WebAccess } from './access.ts';
 import { type Answer, data, done, fail, isObject, json } from './answer.ts';
-import type { ConsoleOptions } from './console.ts';
+import type { Audit } from './audit.ts';
 import type { LoginSession } from './login.ts';
 import { type Call, get, type Route, write } from './route.ts';
 
@@ -15,24 +15,24 @@ function opened({ token, session }: { token: string; session: LoginSession }, se
   return json({ code: 0, data: { username, role, csrf } }, 200, cookie(token, secure));
 }
 
-async function login(access: WebAccess, { log }: ConsoleOptions, call: Call): Promise<Answer> {
+async function login(access: WebAccess, audit: Audit, call: Call): Promise<Answer> {
   const { asking, body } = call;
   if (!isObject(body)) return fail('value', 'the body has to be an object');
   const { username, password, token } = body;
   if (typeof token === 'string') {
     const owner = await access.fromToken(asking, token);
     if ('status' in owner) return owner;
-    log('info', 'WEB-LOGIN', { user: owner.username, remote: asking.remote });
+    audit.loggedIn(owner.username, asking.remote);
     return opened(access.sessions.open(owner.username, owner.role, '', owner.lifeMs), asking.secure);
   }
   if (typeof username !== 'string' || typeof password !== 'string') return fail('missing', 'username and password');
   const user = await access.checkPassword(asking, username, password);
   if ('status' in user) return user;
-  log('info', 'WEB-LOGIN', { user: user.username, remote: asking.remote });
+  audit.loggedIn(user.username, asking.remote);
   return opened(access.sessions.open(user.username, user.role, access.credentialsOf(user)), asking.secure);
 }
 
-export function sessionRoutes(options: ConsoleOptions, access: WebAccess): Route[] {
+export function sessionRoutes(access: WebAccess, audit: Audit): Route[] {
   const enter: Route = {
     method: 'POST',
     path: '/api/v4/login',
@@ -41,7 +41,7 @@ export function sessionRoutes(options: ConsoleOptions, access: WebAccess): Route
     query: [],
     body: 'json',
     quiet: true,
-    handle: (call) => login(access, options, call),
+    handle: (call) => login(access, audit, call),
   };
   const leave = write('POST', '/api/v4/logout', 'ends the session', 'none', 'viewer', ({ asking }) => {
     const token = access.tokenOf(asking);

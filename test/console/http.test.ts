@@ -206,6 +206,24 @@ describe('answers', () => {
     const reply = await ask(stage.server.port, 'GET', '/api/v4/audit');
     expect(reply.json.data[0]).toMatchObject({ user: 'admin', path: '/api/v4/mqtt/publish', remote: '127.0.0.1' });
   });
+
+  test('a change that takes an admin is logged at warn and stays in the list whatever scripts publish', async () => {
+    await ask(stage.server.port, 'POST', '/api/v4/config', { body: { values: { 'mqtt.max_qos': 1 } } });
+    expect(stage.logged.find(({ id }) => id === 'WEB-CHANGE')?.level).toBe('warn');
+    const body = Array.from({ length: 4 }, () => ({ topic: 'a', payload: 'x' }));
+    for (let i = 0; i < 510; i++) await ask(stage.server.port, 'POST', '/api/v4/mqtt/publish_batch', { body });
+    const { data } = (await ask(stage.server.port, 'GET', '/api/v4/audit')).json;
+    expect(data).toHaveLength(501);
+    expect(data.at(-1)).toMatchObject({ user: 'admin', path: '/api/v4/config', status: 200 });
+  });
+
+  test('a login is in the list of changes, without a password', async () => {
+    const body = { username: ADMIN.username, password: ADMIN.password };
+    await ask(stage.server.port, 'POST', '/api/v4/login', { user: null, body });
+    const { json, text } = await ask(stage.server.port, 'GET', '/api/v4/audit');
+    expect(json.data[0]).toMatchObject({ user: 'admin', path: '/api/v4/login', status: 200 });
+    expect(text).not.toContain(ADMIN.password);
+  });
 });
 
 describe('pages', () => {
