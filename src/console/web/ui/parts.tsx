@@ -117,10 +117,23 @@ export function Field({
   );
 }
 
-interface TextProps {
+/** What every input is given; pages keep the value. */
+interface InputProps<T> {
   readonly label: string;
-  readonly value: string;
-  readonly onValue: (value: string) => void;
+  readonly value: T;
+  readonly onValue: (value: T) => void;
+}
+
+interface ToggleProps extends InputProps<boolean> {
+  readonly disabled?: boolean;
+}
+
+/** One of a few values, each with its word. */
+interface ChoiceProps<T extends string> extends InputProps<T> {
+  readonly options: readonly (readonly [T, string])[];
+}
+
+interface TextProps extends InputProps<string> {
   readonly hint?: string;
   readonly problem?: string | null;
   readonly wide?: boolean;
@@ -155,15 +168,7 @@ export function SelectField<T extends string>({
   hint,
   problem,
   disabled,
-}: {
-  readonly label: string;
-  readonly value: T;
-  readonly onValue: (value: T) => void;
-  readonly options: readonly (readonly [T, string])[];
-  readonly hint?: string;
-  readonly problem?: string | null;
-  readonly disabled?: boolean;
-}) {
+}: ChoiceProps<T> & { readonly hint?: string; readonly problem?: string | null; readonly disabled?: boolean }) {
   return (
     <Field label={label} hint={hint} problem={problem}>
       {(ids) => (
@@ -184,17 +189,7 @@ export function SelectField<T extends string>({
   );
 }
 
-export function Check({
-  label,
-  value,
-  onValue,
-  disabled,
-}: {
-  readonly label: string;
-  readonly value: boolean;
-  readonly onValue: (value: boolean) => void;
-  readonly disabled?: boolean;
-}) {
+export function Check({ label, value, onValue, disabled }: ToggleProps) {
   return (
     <label class="check">
       <input
@@ -209,17 +204,7 @@ export function Check({
 }
 
 /** On or off at once, without a form. */
-export function Switch({
-  label,
-  value,
-  onValue,
-  disabled,
-}: {
-  readonly label: string;
-  readonly value: boolean;
-  readonly onValue: (value: boolean) => void;
-  readonly disabled?: boolean;
-}) {
+export function Switch({ label, value, onValue, disabled }: ToggleProps) {
   return (
     <button
       type="button"
@@ -237,17 +222,7 @@ export function Switch({
 }
 
 /** A choice between a few things that are all seen. */
-export function Choice<T extends string>({
-  label,
-  value,
-  onValue,
-  options,
-}: {
-  readonly label: string;
-  readonly value: T;
-  readonly onValue: (value: T) => void;
-  readonly options: readonly (readonly [T, string])[];
-}) {
+export function Choice<T extends string>({ label, value, onValue, options }: ChoiceProps<T>) {
   return (
     <fieldset class="choice" aria-label={label}>
       {options.map(([key, text]) => (
@@ -259,15 +234,7 @@ export function Choice<T extends string>({
   );
 }
 
-export function SearchBox({
-  label,
-  value,
-  onValue,
-}: {
-  readonly label: string;
-  readonly value: string;
-  readonly onValue: (value: string) => void;
-}) {
+export function SearchBox({ label, value, onValue }: InputProps<string>) {
   return (
     <div class="search">
       <Icon name="search" />
