@@ -67,6 +67,7 @@ export class WebAccess {
   private readonly limiter: LoginLimiter;
   private readonly passwords: Passwords;
   private readonly settings: () => HttpSettings;
+  private readonly clock: Clock;
   private readonly log: Log;
   private readonly deniedLog: Log;
   private readonly failures: Cell;
@@ -75,6 +76,7 @@ export class WebAccess {
 
   constructor(settings: () => HttpSettings, clock: Clock, log: Log, metrics: Metrics, matchesHash?: MatchesHash) {
     this.settings = settings;
+    this.clock = clock;
     this.passwords = new Passwords(matchesHash);
     this.log = log;
     this.deniedLog = limitLog(log, () => clock.mono(), 1000);
@@ -112,6 +114,29 @@ export class WebAccess {
     if (found === 'none') return isLocked() ? this.lockedNow(asking) : this.refused(asking, 'credentials', 'password');
     this.limiter.succeeded(asking.remote);
     return found;
+  }
+
+  /** Tells later whether a caller would still be let in as he was: for answers that stay open. */
+  ticket(asking: Asking, { username, via, lifeMs }: Caller): () => boolean {
+    if (via === 'open') return () => isOpen(this.settings());
+    if (via === 'jwt') {
+      const endMs = this.clock.mono() + (lifeMs ?? 0);
+      return () => this.settings().jwt !== null && this.clock.mono() < endMs;
+    }
+    const token = this.tokenOf(asking);
+    const session = via === 'session' && token !== null ? this.sessions.peek(token) : undefined;
+    if (session !== undefined && token !== null)
+      return () => this.sessions.peek(token) === session && this.holds(session.username, session.credentials);
+    const user = this.settings().users.find((one) => one.username === username);
+    const credentials = user === undefined ? null : this.credentialsOf(user);
+    return () => credentials !== null && this.holds(username, credentials);
+  }
+
+  /** Whether a user still has the credentials that something was opened with; "" = opened with a token. */
+  private holds(username: string, credentials: string): boolean {
+    if (credentials === '') return true;
+    const current = this.settings().users.find((user) => user.username === username);
+    return current !== undefined && sameText(this.credentialsOf(current), credentials);
   }
 
   /** What ties a session to credentials: it changes when the user's password does. */
@@ -186,9 +211,7 @@ export class WebAccess {
   private fromSession(asking: Asking, token: string, changes: boolean): Caller | Answer | null {
     const session = this.sessions.find(token);
     if (session === undefined) return null;
-    const current = this.settings().users.find((user) => user.username === session.username);
-    const same = session.credentials === '' || (current && sameText(this.credentialsOf(current), session.credentials));
-    if (!same) {
+    if (!this.holds(session.username, session.credentials)) {
       this.sessions.close(token);
       return null;
     }

@@ -7,6 +7,7 @@ import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
 import { bodyLimit, discardBody, parseJson, readBody } from './body.ts';
 import type { ConsoleOptions, Json } from './console.ts';
+import { OpenStreams } from './openstreams.ts';
 import type { Asking, Call, Caller, Route } from './route.ts';
 import type { RouteParts } from './routes.ts';
 import { readQuery, readTarget, type Target } from './target.ts';
@@ -83,10 +84,12 @@ export class App {
   /** Requests whose answer has not left yet, event streams left out: what has to be held in memory at once. */
   private running = 0;
   private readonly counted = new WeakSet<ServerResponse>();
+  private readonly streams: OpenStreams;
 
   constructor(parts: RouteParts) {
     this.parts = parts;
     this.options = parts.options;
+    this.streams = new OpenStreams(parts.options.clock);
     parts.options.metrics.read(
       { name: 'tidegate_http_requests_running', text: 'Requests being worked on.', type: 'gauge', unit: 'items' },
       () => this.running,
@@ -183,6 +186,7 @@ export class App {
       const kind = route.role === 'admin' ? 'setup' : 'use';
       this.parts.audit.note(kind, caller.username, asking.remote, route.method, path, answer.status);
     }
+    if (answer.stream !== undefined) this.streams.watch(outgoing, this.parts.access.ticket(asking, caller));
     this.finish(answer, incoming, outgoing);
   }
 

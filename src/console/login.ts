@@ -68,6 +68,12 @@ export class LoginSessions {
     return entry.session;
   }
 
+  /** The session of a token without using it: one that nobody has used for long is still given. */
+  peek(token: string): LoginSession | undefined {
+    const entry = this.entries.get(keyOf(token));
+    return entry === undefined || this.clock.mono() > entry.endsMs ? undefined : entry.session;
+  }
+
   close(token: string): void {
     this.entries.delete(keyOf(token));
   }

@@ -9,6 +9,8 @@ export interface Caller {
   readonly username: string;
   readonly role: Role;
   readonly via: 'open' | 'basic' | 'jwt' | 'session';
+  /** Of a token: how long it still holds, in milliseconds. */
+  readonly lifeMs?: number;
 }
 
 /** What is known of a request before anything of its body is read. */

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { WebUser } from '../../src/console/console.ts';
 import { FakeClock } from '../harness/clock.ts';
 import { ask, basic } from './request.ts';
-import { ADMIN, ConsoleStage, clientView, VIEWER } from './standins.ts';
+import { ADMIN, ConsoleStage, clientView, OPERATOR, VIEWER } from './standins.ts';
 
 /** One open event stream. */
 class Reader {
@@ -30,14 +30,19 @@ class Reader {
     });
   }
 
-  static open(port: number, query = '', headers: Record<string, string> = {}, user: WebUser = ADMIN): Promise<Reader> {
+  static open(
+    port: number,
+    query = '',
+    headers: Record<string, string> = {},
+    user: WebUser | null = ADMIN,
+  ): Promise<Reader> {
     return new Promise((resolve, reject) => {
       const path = `/api/v4/events${query}`;
       const sent = request({
         host: '127.0.0.1',
         port,
         path,
-        headers: { authorization: basic(user), ...headers },
+        headers: { ...(user === null ? {} : { authorization: basic(user) }), ...headers },
         agent: false,
       });
       sent.on('response', (response) => resolve(new Reader(sent, response)));
@@ -205,4 +210,32 @@ test('stop ends the streams and lets go of the broker', async () => {
   await stage.server.stop(1000);
   await reader.untilEnd();
   expect([stage.broker.handlers.size, stage.logTail.handlers.size]).toEqual([0, 0]);
+});
+
+test('the stream of a user who is removed, or has another role or password, ends; others go on', async () => {
+  const { port } = stage.server;
+  const readers = await Promise.all([ADMIN, VIEWER, OPERATOR].map((user) => Reader.open(port, '', {}, user)));
+  const body = { username: ADMIN.username, password: ADMIN.password };
+  const login = await ask(port, 'POST', '/api/v4/login', { user: null, body });
+  const cookie = (login.headers['set-cookie']?.[0] ?? '').split(';')[0];
+  const session = await Reader.open(port, '', { cookie }, null);
+  stage.settings = { ...stage.settings, users: [ADMIN, { ...OPERATOR, role: 'viewer' }] };
+  clock.advance(2000);
+  await Promise.all([readers[1].untilEnd(), readers[2].untilEnd()]);
+  expect([readers[0].ended, session.ended]).toEqual([false, false]);
+  stage.settings = { ...stage.settings, users: [{ ...ADMIN, password: 'another one' }] };
+  clock.advance(2000);
+  await Promise.all([readers[0].untilEnd(), session.untilEnd()]);
+});
+
+test('the stream of a session ends with the logout', async () => {
+  const { port } = stage.server;
+  const body = { username: VIEWER.username, password: VIEWER.password };
+  const login = await ask(port, 'POST', '/api/v4/login', { user: null, body });
+  const headers = { cookie: (login.headers['set-cookie']?.[0] ?? '').split(';')[0] };
+  const reader = await Reader.open(port, '', headers, null);
+  const csrf = { ...headers, 'x-csrf-token': login.json.data.csrf };
+  expect((await ask(port, 'POST', '/api/v4/logout', { user: null, headers: csrf })).status).toBe(200);
+  clock.advance(2000);
+  await reader.untilEnd();
 });
