@@ -1,4 +1,4 @@
-// The configuration's schema as a flat list of keys, for the console. Called by gateway.ts only when somebody asks for it.
+// The configuration's schema as a flat list of keys, for the console. Given to console/ by web.ts; called only when somebody asks.
 // Defaults are shown in the form that `check --print` shows values in, so that both can be compared.
 import type { Fields, Key } from './config/key.ts';
 import { SECTIONS } from './config/schema.ts';

@@ -1,4 +1,5 @@
-// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start and reload.
+// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start, by
+// runningconfig.ts at reload, by control.ts and web.ts for what they own.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
 import { looksHashed } from './auth/hash.ts';

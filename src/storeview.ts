@@ -1,5 +1,5 @@
 // What the store on disk is doing, for REST and the console: its size, room on the disk, whether it takes messages.
-// Called by gateway.ts when somebody looks. Reads the store's own metrics; never touches its files.
+// Given to console/ by web.ts; called when somebody looks. Reads the store's own metrics; never touches its files.
 import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Metrics } from './base/metrics.ts';

@@ -1,4 +1,4 @@
-// Passwords of http_server that are kept as hashes: comparing them for console/, which knows no hashes. Loaded by gateway.ts with the
+// Passwords of http_server that are kept as hashes: comparing them for console/, which knows no hashes. Loaded by web.ts with the
 // console or the metrics server. Never shows a password or hash.
 import { loadArgon2, makePbkdf2, parseHash, verifyHash } from './auth/hash.ts';
 import { GatewayError } from './base/errors.ts';

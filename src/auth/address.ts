@@ -1,4 +1,5 @@
 // Addresses and networks of the authentication settings as a test for a client's address. Used by rules.ts and limits.ts.
+// What is no address is an error here, not an address that nobody has: a list that is wrong must not let anybody through.
 import { GatewayError } from '../base/errors.ts';
 import { type AddressTest, networkTest } from '../base/networks.ts';
 

@@ -1,4 +1,4 @@
-// The user name that a TLS certificate gives. Called by chain.ts for listeners with use_identity_as_username.
+// The user name that a TLS certificate gives. Called by authenticator.ts for listeners with use_identity_as_username.
 // The certificate has been verified by transport/ before; without one, or without the wanted field, there is no name.
 import type { TlsInfo } from '../transport/transport.ts';
 

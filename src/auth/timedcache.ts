@@ -1,4 +1,5 @@
-// Answers that hold for a while, bounded in number. Used by http.ts. Keys may hold secrets: they are kept as keyed digests.
+// Answers that hold for a while, bounded in number. Used by http.ts.
+// Keys may hold secrets: they are kept as keyed digests.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 

@@ -1,4 +1,5 @@
 // `tidegate ctl bridge`: adds, changes, shows, switches and removes bridges at run time. Called by ctl.ts.
+// What a bridge's document may hold is checked by the gateway, which answers with what is wrong and where.
 import type { Command } from 'commander';
 import { GatewayError } from '../base/errors.ts';
 import type { Reply } from './ctlclient.ts';

@@ -1,4 +1,5 @@
-// What the subcommands of `tidegate ctl` share: the call to the gateway, its answer as rows, what is printed. Used by ctl*.ts.
+// What the subcommands of `tidegate ctl` share: the call to the gateway, its answer as rows, what is printed.
+// Used by ctl.ts and ctl*.ts; the request itself is ctlclient.ts.
 import { readFile } from 'node:fs/promises';
 import { text as readText } from 'node:stream/consumers';
 import type { Command, OptionValues } from 'commander';

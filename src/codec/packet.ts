@@ -1,5 +1,5 @@
 // Any Control Packet but PUBLISH by its type: the one switch between bytes and packets.
-// Called by session/ for what is not hot, by bridge/, cli/ and tests. Must not hold knowledge of any packet's inside.
+// Called by session/ for what is not hot, by bridge/ and tests. Must not hold knowledge of any packet's inside.
 import { ProtocolError } from '../base/errors.ts';
 import {
   AUTH,

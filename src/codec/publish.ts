@@ -1,6 +1,6 @@
 // PUBLISH (MQTT 5.0 section 3.3, 3.1.1 section 3.3), the packet everything else exists for.
 // scanPublish finds its parts in place and allocates nothing; decodePublish fills a Publication for cold paths; encoders write into
-// a given buffer. Called by session/ (in), delivery/ (out), bridge/, proxy/ and tests. Must not decide what is allowed.
+// a given buffer. Called by session/ (in), delivery/ (out), bridge/, cli/ and tests. Must not decide what is allowed.
 //
 //   byte 1    0x30 | DUP 0x08 | QoS 0x06 | RETAIN 0x01
 //   ...       Remaining Length

@@ -1,5 +1,5 @@
 // The packets that keep and end a connection: PINGREQ, PINGRESP, DISCONNECT, AUTH (MQTT 5.0 sections 3.12 to 3.15).
-// Called by packet.ts, session/ and bridge/. Must not decide what a DISCONNECT means for the will: that is session/'s.
+// Called by packet.ts, session/ and proxy/. Must not decide what a DISCONNECT means for the will: that is session/'s.
 //
 //   PINGREQ, PINGRESP   nothing behind the fixed header
 //   DISCONNECT          before 5.0 nothing; 5.0: byte reason code (none: 0x00), properties (none when Remaining Length is 1)

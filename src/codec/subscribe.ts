@@ -1,5 +1,5 @@
 // SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK (MQTT 5.0 sections 3.8 to 3.11, 3.1.1 the same).
-// Called by packet.ts, session/ and bridge/. Checks what the bytes alone can tell; whether a Topic Filter is valid or granted is told
+// Called by packet.ts, session/, proxy/ and cli/. Checks what the bytes alone can tell; whether a Topic Filter is valid or granted is told
 // per filter in the SUBACK, so it is session/'s.
 //
 //   SUBSCRIBE     two bytes Packet Identifier, 5.0: properties, then string Topic Filter + byte options, once or more

@@ -1,4 +1,5 @@
-// From the checked tree to listeners, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
+// From the checked tree to listeners, with the checks that take more than one key.
+// Called by build.ts. Pure: problems go to the sink.
 import { address, proxyProtocolFrom, tlsNames, tlsServer } from './buildvalues.ts';
 import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';

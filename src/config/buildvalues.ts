@@ -1,4 +1,5 @@
-// Small steps that every build*.ts takes: addresses, QoS, the server side of TLS, URLs. Pure: problems go to the sink.
+// Small steps that the files build*.ts share: addresses, QoS, the server side of TLS, PROXY protocol, URLs.
+// Pure: problems go to the sink. Values have been checked one by one by the schema before.
 import type { QosLevel, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Checked } from './key.ts';
 import type { CERTIFICATES, TLS_SERVER } from './schemalisteners.ts';

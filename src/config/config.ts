@@ -1,6 +1,7 @@
 // SEAM of config/: the effective configuration as the rest of the gateway sees it, and the one function that reads it.
-// Read by gateway.ts, cli/ and (as types) by every stage. Values are checked and normalised: sizes are bytes, durations milliseconds
-// (names end in Ms), defaults are filled in, the whole is frozen. Where a limit is 0 there is no limit, unless its line says otherwise.
+// Read by the wiring (gateway.ts and its neighbours), by cli/ and, as types, by console/; settings.ts makes other stages' options of it.
+// Values are checked and normalised: sizes are bytes, durations milliseconds (names end in Ms), defaults are filled in, the whole is
+// frozen. Where a limit is 0 there is no limit, unless its line says otherwise. Bridges and proxy have files of their own beside this one.
 // Nothing here opens a socket or a file of another section; a stage gets its section and never looks at the file itself.
 // Sources: the tables of schema.ts, which name every key once; docs/reference-config.md is made from them.
 import type { BridgesConfig } from './bridges.ts';

@@ -1,5 +1,5 @@
 // Takes a mosquitto.conf over: its lines become a tree of this gateway, what has no counterpart is reported with its line.
-// Called by cli/convert.ts. Sources: mosquitto.conf(5). A comment is a line whose first byte is #; key and value are parted by blanks.
+// Called by converting.ts. Sources: mosquitto.conf(5). A comment is a line whose first byte is #; key and value are parted by blanks.
 import { type BlockNode, blockNode, type Node, textNode } from './node.ts';
 import type { Position, Problem } from './problem.ts';
 import { parseDuration } from './values.ts';

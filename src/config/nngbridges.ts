@@ -1,4 +1,5 @@
-// All NNG bridges of a configuration as one list. Called by build.ts, loops.ts and settings.ts. Pure.
+// All NNG bridges of a configuration as one list, in the order in which they start.
+// Called by build.ts, loops.ts, gateway.ts and settings.ts. Pure.
 import type { NngBridgeConfig, NngConfig } from './bridges.ts';
 
 /** In the order in which they start: who sends comes first, so that nothing that comes in finds a bridge missing. */

@@ -1,6 +1,6 @@
 // The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a restart.
-// Read by load.ts (checking), scripts/docs.ts (etc/ and docs/) and reload.ts. Sections are in schemalisteners, schemacore, schemaauth,
-// schemabridges and schemaproxy.
+// Read by load.ts and converting.ts (checking), configkeys.ts and scripts/reference.ts (etc/ and docs/). Sections are in
+// schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
 import { block } from './blocks.ts';
 import type { ValueOf } from './key.ts';
 import { AUTH } from './schemaauth.ts';

@@ -1,5 +1,5 @@
 // Topic Names and Topic Filters (MQTT 5.0 sections 4.7 and 4.8.2, 3.1.1 section 4.7): validity, levels, shared subscriptions, matching.
-// Called by codec/, router/, auth/, bridge/ and config/. Pure; works on strings, never throws.
+// Called by codec/, auth/, session/, broker/, bridge/, proxy/, console/ and cli/. Pure; works on strings, never throws.
 // Policy: U+0000 and unpaired surrogates are refused; other control characters are accepted in topics, as the specifications allow
 // ([MQTT-1.5.4-2] forbids only U+0000): refusing them makes a client that re-sends the message after a reconnect fail for ever.
 

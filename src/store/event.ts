@@ -1,5 +1,5 @@
 // What the journal is told, as records that wait for the close of their batch, and the book-keeping of each session (Slot).
-// Made by sqlite.ts, ordered by log.ts, written by frame.ts. One class for every kind: all code that touches them sees one shape.
+// Made by sqlite.ts, ordered and written by log.ts. One class for every kind: all code that touches them sees one shape.
 import type { Hold, Message } from '../mqtt/message.ts';
 import type { StoredMessage, StoredSession, StoredSubscription, StoredWill } from './store.ts';
 

@@ -1,4 +1,5 @@
-// What the main thread (link.ts) and the writer thread (worker.ts) say to each other. Frames and packs are transferred, never copied.
+// What the main thread (link.ts) and the writer thread (worker.ts) say to each other.
+// Frames and packs are transferred, never copied.
 import type { OpenOptions } from './open.ts';
 import type { Pack } from './restore.ts';
 

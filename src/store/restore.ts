@@ -1,5 +1,5 @@
 // Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored (main thread).
-// Called by worker.ts and sqlite.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
+// Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
 // A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes) and f64, or u32 length + bytes.
 import { Message } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';

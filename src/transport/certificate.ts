@@ -1,5 +1,5 @@
 // Keys and certificates as files: read, checked and turned into TLS contexts; what a peer's certificate says.
-// Called by tls.ts and by the client side in dial.ts. Nothing fails open: a file that holds no certificate, no key or no list is an error,
+// Called by tls.ts for both sides. Nothing fails open: a file that holds no certificate, no key or no list is an error,
 // because an empty text would quietly mean "none" or "the system's authorities" to TLS.
 // Source: RFC 2253 (subject), RFC 7468 (PEM), Node's tls.createSecureContext.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
