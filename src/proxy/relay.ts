@@ -323,7 +323,10 @@ export class Relay {
     if (facts.version === 0) return;
     const watch = new ConnackWatch(facts.version, facts.clientId === '' ? this.rewrittenId : null);
     const { down } = splice;
-    const pass = (bytes: Buffer): void => (filter === null ? down.send(bytes) : filter.fromServer(bytes));
+    const pass = (bytes: Buffer): void => {
+      if (filter === null) down.send(bytes);
+      else filter.fromServer(bytes);
+    };
     splice.beforeServerEnd = () => {
       const rest = watch.rest();
       if (rest !== null) pass(rest);

@@ -11,6 +11,9 @@ const LOW_BYTES = 16 * 1024;
 const HIGH_PIECES = 256;
 const LOW_PIECES = 16;
 
+/** Written behind what waits, to be told when that is taken. */
+const NOTHING = Buffer.alloc(0);
+
 /** One direction. */
 export class Flow {
   /** Bytes that came in, and that went out. */
@@ -22,6 +25,8 @@ export class Flow {
   private held = false;
   private sourceEnded = false;
   private readonly lent: boolean;
+  /** The sink may take bytes at once. */
+  private readonly offers: boolean;
   private readonly source: Connection;
   private readonly sink: Connection;
   private readonly onFlushed: () => void;
@@ -29,13 +34,10 @@ export class Flow {
   readonly onChunk: (chunk: Buffer) => void;
   private readonly onLent = (chunk: Buffer): boolean => {
     this.bytes += chunk.length;
-    if (this.sink.queuedBytes > 0) {
-      // A copy: it has to wait behind others, and a buffer of its own size holds no more than it needs.
-      this.send(Buffer.from(chunk));
-      return false;
-    }
-    this.send(chunk);
-    return this.sink.queuedBytes > 0;
+    // A copy where it has to wait behind others: a buffer of its own size holds no more than it needs.
+    if (this.sink.queuedBytes === 0) return !this.send(chunk);
+    this.send(Buffer.from(chunk));
+    return false;
   };
   private readonly taken = (): void => {
     this.pieces--;
@@ -52,6 +54,7 @@ export class Flow {
     this.sink = sink;
     this.onFlushed = onFlushed;
     this.lent = source.kind === 'memory' || source.kind === 'ws' || source.kind === 'wss';
+    this.offers = sink.offer !== undefined && (sink.kind === 'tcp' || sink.kind === 'unix');
     this.onChunk = this.counting((chunk) => this.send(chunk));
   }
 
@@ -66,22 +69,26 @@ export class Flow {
 
   /** Reads for this flow, without a buffer for each chunk where both sides can. */
   read(buffers: ReadBuffers): void {
-    const { sink, source } = this;
-    // Only these take bytes at once, or keep them as they are: queuedBytes tells.
-    const direct = sink.kind === 'tcp' || sink.kind === 'unix';
-    if (direct && source.readInto?.(buffers, this.onLent) === true) return;
+    const { source } = this;
+    if (this.offers && source.readInto?.(buffers, this.onLent) === true) return;
     source.onData(this.onChunk);
   }
 
-  /** Sends bytes that stay as they are. */
-  send(chunk: Uint8Array): void {
-    this.pieces++;
+  /** Sends bytes that stay as they are until they are taken. True = they are already. */
+  send(chunk: Uint8Array): boolean {
+    const { sink } = this;
     this.sent += chunk.length;
-    this.sink.write(chunk, this.taken);
-    if (!this.paused && (this.pieces > HIGH_PIECES || this.sink.queuedBytes > HIGH_BYTES)) {
+    if (this.offers && sink.queuedBytes === 0) {
+      if (sink.offer?.(chunk) === true) return true;
+      chunk = NOTHING;
+    }
+    this.pieces++;
+    sink.write(chunk, this.taken);
+    if (!this.paused && (this.pieces > HIGH_PIECES || sink.queuedBytes > HIGH_BYTES)) {
       this.paused = true;
       this.source.pause();
     }
+    return false;
   }
 
   /** Begins to read, unless something holds it. */

@@ -113,6 +113,13 @@ export class StreamConnection implements Connection {
     else process.nextTick(done);
   }
 
+  offer(bytes: Uint8Array): boolean {
+    if (this.state !== 'open') return true;
+    // Without a callback: Node then schedules nothing for after the write.
+    this.socket.write(bytes);
+    return this.socket.writableLength === 0;
+  }
+
   cork(): void {
     this.socket.cork();
   }

@@ -60,6 +60,11 @@ export interface Connection extends ByteSink {
    * that says so. Takes the place of onData. False where the carrier has no such thing: nothing has changed then, and onData is to be used.
    */
   readInto?(buffers: ReadBuffers, reader: LentReader): boolean;
+  /**
+   * write() for one who goes on at once where he can: true = the system has taken all of it, or the connection has ended. False = what is
+   * left waits, and the bytes may not change until what is written next is done. Not under TLS and the like, where bytes are never taken at once.
+   */
+  offer?(bytes: Uint8Array): boolean;
   onClose(handler: (reason: CloseReason) => void): void;
   /** The peer has sent its last byte; writing is still possible. Without a handler the connection ends by itself. */
   onEnd(handler: () => void): void;
