@@ -1,7 +1,7 @@
 // Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored (main thread).
 // Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
 // A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes) and f64, or u32 length + bytes.
-import { Message } from '../mqtt/message.ts';
+import { Message, type Origin } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
 import { NEVER } from './apply.ts';
 import type { Database, Row, Value } from './driver.ts';
@@ -22,18 +22,20 @@ import type {
 export const TABLES = ['session', 'subscription', 'inbound', 'will', 'message', 'queued', 'retained', 'spool'] as const;
 export type Table = (typeof TABLES)[number];
 
+/** Most messages come from the origin of the one before: it is read, carried and taken apart once. 0 stands for "the same". */
+const ORIGIN = 'CASE WHEN origin IS NOT NULL AND origin IS lag(origin) OVER (ORDER BY';
+const SAME = 0;
+
 const SELECT: Record<Table, string> = {
   session:
     'SELECT id, client_id, username, expires_at, expiry_interval, protocol FROM session WHERE id > ? ORDER BY id LIMIT ?',
   subscription: 'SELECT session, topic_filter, options, identifier FROM subscription ORDER BY session, topic_filter',
   inbound: 'SELECT session, packet_id FROM inbound ORDER BY session, packet_id',
   will: 'SELECT session, due_at, topic, payload, flags, expires_at, properties, origin FROM will ORDER BY session',
-  message:
-    'SELECT id, topic, payload, flags, expires_at, properties, origin FROM message WHERE id > ? ORDER BY id LIMIT ?',
+  message: `SELECT id, topic, payload, flags, expires_at, properties, ${ORIGIN} id) THEN ${SAME} ELSE origin END FROM message WHERE id > ? ORDER BY id LIMIT ?`,
   queued:
     'SELECT session, sequence, message, flags, state, packet_id, identifiers, share FROM queued ORDER BY session, sequence',
-  retained:
-    'SELECT rowid, topic, payload, flags, expires_at, properties, origin FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?',
+  retained: `SELECT rowid, topic, payload, flags, expires_at, properties, ${ORIGIN} rowid) THEN ${SAME} ELSE origin END FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?`,
   spool: 'SELECT id, bridge, sequence, bytes FROM spool WHERE id > ? ORDER BY id LIMIT ?',
 };
 /** Tables whose rows carry payloads are read in steps, so that a large store does not stand in memory twice. */
@@ -103,6 +105,9 @@ export function* readPacks(db: Database, tables: readonly Table[] = TABLES): Ite
   }
 }
 
+const NO_BYTES = Buffer.alloc(0);
+const NO_IDENTIFIERS: readonly number[] = Object.freeze([]);
+
 const STATES: readonly QueuedState[] = ['queued', 'sent', 'received'];
 
 /** A session being put together. */
@@ -123,6 +128,7 @@ export class Restorer {
   private readonly retained: Message[] = [];
   private readonly spools = new Map<string, SpoolEntry[]>();
   private text = '';
+  private origin: Origin = unpackOrigin(null);
   /** Rows left out because a value cannot be what it should be: damage that SQLite's own check does not see. */
   skipped = 0;
 
@@ -176,16 +182,16 @@ export class Restorer {
         this.draft(row).inbound.push(whole(row[1], 0xffff));
         return;
       case 'will':
-        this.draft(row).will = { dueAt: integer(row[1]), message: message(row, 2) };
+        this.draft(row).will = { dueAt: integer(row[1]), message: this.message(row, 2) };
         return;
       case 'message':
-        this.messages.set(whole(row[0]), message(row, 1));
+        this.messages.set(whole(row[0]), this.message(row, 1));
         return;
       case 'queued':
         this.queued(row);
         return;
       case 'retained':
-        this.retained.push(message(row, 1));
+        this.retained.push(this.message(row, 1));
         return;
       case 'spool':
         this.spool(row);
@@ -212,6 +218,25 @@ export class Restorer {
     };
     this.sessionIds.set(session.clientId, id);
     this.drafts.set(id, { session, subscriptions: [], queue: [], inbound: [], will: null });
+  }
+
+  /** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */
+  private message(row: Row, at: number): Message {
+    const origin = row[at + 5];
+    // First of all: a row that is left out for another column still is the one before the next.
+    if (origin !== SAME) this.origin = unpackOrigin(bytes(origin));
+    const flags = whole(row[at + 2], 7);
+    const properties = bytes(row[at + 4]);
+    const payload = bytes(row[at + 1]);
+    return new Message(
+      string(row[at]),
+      payload === null ? NO_BYTES : Buffer.from(payload),
+      qosOf(flags),
+      (flags & 4) !== 0,
+      properties === null ? null : unpackProperties(properties),
+      whole(row[at + 3]),
+      this.origin,
+    );
   }
 
   private queued(row: Row): void {
@@ -281,23 +306,8 @@ function subscription(row: Row): StoredSubscription {
   };
 }
 
-/** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */
-function message(row: Row, at: number): Message {
-  const flags = whole(row[at + 2], 7);
-  const properties = bytes(row[at + 4]);
-  return new Message(
-    string(row[at]),
-    Buffer.from(bytes(row[at + 1]) ?? []),
-    qosOf(flags),
-    (flags & 4) !== 0,
-    properties === null ? null : unpackProperties(properties),
-    whole(row[at + 3]),
-    unpackOrigin(bytes(row[at + 5])),
-  );
-}
-
-function identifiers(stored: Uint8Array | null): number[] {
-  if (stored === null) return [];
+function identifiers(stored: Uint8Array | null): readonly number[] {
+  if (stored === null) return NO_IDENTIFIERS;
   const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
   const list: number[] = [];
   for (let at = 0; at + 4 <= stored.byteLength; at += 4) list.push(view.getUint32(at, true));
