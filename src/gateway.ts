@@ -13,7 +13,6 @@ import { Spools } from './bridge/spool.ts';
 import { Supervisor } from './bridge/supervisor.ts';
 import type { Engine } from './broker/broker.ts';
 import { NativeBroker } from './broker/native.ts';
-import { version } from './cli/version.ts';
 import type { Config, Loaded, LogConfig } from './config/config.ts';
 import { missingFeatures } from './config/features.ts';
 import { nngBridges } from './config/nngbridges.ts';
@@ -33,6 +32,7 @@ import type { Journal } from './store/store.ts';
 import { MemoryNetwork } from './transport/memory.ts';
 import type { Bound } from './transport/transport.ts';
 import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
+import { version } from './version.ts';
 import type { Web, WebAddresses } from './web.ts';
 
 export interface GatewayParts {

@@ -6,7 +6,6 @@ import type { Log } from './base/log.ts';
 import type { LogTail } from './base/logtail.ts';
 import type { Metrics } from './base/metrics.ts';
 import type { Turn } from './base/turn.ts';
-import { version } from './cli/version.ts';
 import type { Config, HttpServerConfig, MetricsConfig } from './config/config.ts';
 import type { JsonObject, LogTail as LogLines } from './console/console.ts';
 import type { HttpServer } from './console/http.ts';
@@ -14,6 +13,7 @@ import type { ProcessMetrics } from './console/process.ts';
 import type { Proxies } from './proxy/proxies.ts';
 import type { Part, Running, RunningConfig } from './runningconfig.ts';
 import { httpSettings, metricsSettings } from './settings.ts';
+import { version } from './version.ts';
 
 export interface WebParts {
   readonly clock: Clock;

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { Command, CommanderError, Help } from 'commander';
 import { ERRORS, errorText, GatewayError } from '../base/errors.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
-import { version } from './version.ts';
+import { version } from '../version.ts';
 
 /** The streams of a command. */
 export interface Io {
