@@ -13,7 +13,7 @@ import { Spools } from './bridge/spool.ts';
 import { Supervisor } from './bridge/supervisor.ts';
 import type { Engine } from './broker/broker.ts';
 import { NativeBroker } from './broker/native.ts';
-import type { Config, Loaded, LogConfig } from './config/config.ts';
+import type { Config, Loaded, LogConfig, WebhookConfig } from './config/config.ts';
 import { missingFeatures } from './config/features.ts';
 import { nngBridges } from './config/nngbridges.ts';
 import { formatProblem } from './config/problem.ts';
@@ -34,6 +34,9 @@ import type { Bound } from './transport/transport.ts';
 import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
 import { version } from './version.ts';
 import type { Web, WebAddresses } from './web.ts';
+
+/** Time for events that wait when the webhook is configured anew. */
+const HOOK_DRAIN_MS = 1000;
 
 export interface GatewayParts {
   readonly log: Log;
@@ -182,7 +185,7 @@ export class Gateway implements Service {
     let broker: Engine;
     if (config.broker.engine === 'aedes') {
       const { AedesBroker } = await import('./broker/aedes.ts');
-      broker = new AedesBroker({ ...common, redis: config.broker.redis });
+      broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
     } else broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config) });
     await broker.start();
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
@@ -219,18 +222,26 @@ export class Gateway implements Service {
     return bridges;
   }
 
-  /** Takes the place of the one before; nothing is loaded where none is configured. */
+  /** Takes the place of the one before, which goes on where this one is wrong; nothing is loaded where none is configured. */
   private async startWebhook(config: Config): Promise<void> {
     const before = this.webhook;
-    this.webhook = null;
-    await before?.stop(0);
-    if (config.webhook === null) return;
+    const next = config.webhook === null ? null : await this.makeWebhook(config.webhook);
+    this.webhook = next;
+    // The one before hears no more from here on, and gets a moment for what waits.
+    const stopped = before?.stop(HOOK_DRAIN_MS);
+    await next?.start();
+    await stopped;
+    if (before === null && next !== null)
+      this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
+  }
+
+  private async makeWebhook(config: WebhookConfig): Promise<Webhook> {
     const { Webhook } = await import('./console/webhook.ts');
     const { broker } = this.runs();
     const { log, metrics } = this;
-    this.webhook = new Webhook(config.webhook, { broker, clock: this.parts.clock, log, metrics });
-    await this.webhook.start();
-    if (before === null) this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
+    const webhook = new Webhook(config, { broker, clock: this.parts.clock, log, metrics });
+    await webhook.prepare();
+    return webhook;
   }
 
   private mqttBridges(config: Config, broker: Engine): MqttBridges {

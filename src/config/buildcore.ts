@@ -1,5 +1,6 @@
 // From the checked tree to MqttConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig, LogConfig and BrokerConfig,
 // with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
+import { tlsClient } from './buildbridges.ts';
 import { address, checkHttpUrl, qos, tlsServer } from './buildvalues.ts';
 import type {
   BrokerConfig,
@@ -124,6 +125,10 @@ export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | nul
   const { webhook } = root;
   if (webhook === null || !webhook.enable) return null;
   checkHttpUrl(webhook, webhook.url, sink);
+  if (webhook.tls !== null && !webhook.url.startsWith('https:'))
+    sink.doubt(webhook, 'tls', 'no effect with this url; https:// speaks TLS');
+  if ((webhook.tls?.cert ?? null) !== null && webhook.tls?.key === null)
+    sink.refuse(webhook.tls, 'key', 'a certificate needs its private key');
   return {
     url: webhook.url,
     headers: webhook.headers,
@@ -132,6 +137,7 @@ export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | nul
     cancelTimeoutMs: webhook.cancel_timeout,
     batchSize: webhook.batch.size,
     batchIntervalMs: webhook.batch.interval,
+    tls: webhook.tls === null ? null : tlsClient(webhook.tls),
     events: webhook.events.map(({ event, topic }) => ({ event, topic })),
     source: sink.at(webhook),
   };

@@ -286,6 +286,8 @@ export interface WebhookConfig {
   /** 1 = each event alone, not as an array. */
   readonly batchSize: number;
   readonly batchIntervalMs: number;
+  /** null: the system's authorities, no certificate of ours. */
+  readonly tls: TlsClientConfig | null;
   readonly events: readonly WebhookEvent[];
   readonly source: Position;
 }

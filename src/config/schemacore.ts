@@ -3,7 +3,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 import { block, ignored, list, named, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, real, size, text, word } from './keys.ts';
-import { checkBind, SECRET_HEADER, TLS_SERVER } from './schemalisteners.ts';
+import { checkBind, SECRET_HEADER, TLS_CLIENT, TLS_SERVER } from './schemalisteners.ts';
 import { checkTopicFilter, maskUrl } from './values.ts';
 
 /** A session may be kept 0xFFFFFFFE seconds at most, MQTT 5.0 section 3.1.2.11.2. */
@@ -264,7 +264,8 @@ export const WEBHOOK = optional(
       { unknown: 'error', text: 'Several events in one request.' },
     ),
     events: list(EVENT, { text: 'Which events are sent.' }),
-    ssl: ignored('TLS settings of the webhook have no effect', 'block'),
+    tls: optional(TLS_CLIENT, { unknown: 'error', text: 'How https:// services are trusted and asked.' }),
+    ssl: ignored('NanoMQ reads these and does not use them; the block tls has an effect', 'block'),
   },
   { unknown: 'warn', text: 'Events sent to an HTTP service; off unless this block is there.' },
 );
@@ -305,7 +306,11 @@ export const LOG = block(
 
 export const BROKER = block(
   {
-    engine: word(['native', 'aedes'], { default: 'native', restart: true, text: 'The broker core.' }),
+    engine: word(['native', 'aedes'], {
+      default: 'native',
+      restart: true,
+      text: 'The broker core. aedes: MQTT 3.1 and 3.1.1 only and nothing on disk, but several gateways can be one broker.',
+    }),
     redis: masked(
       maskUrl,
       text({

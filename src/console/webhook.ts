@@ -2,15 +2,18 @@
 // connections that stay open. Built by gateway.ts, loaded only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
 // An answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops the event.
 // Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
+import { readFile } from 'node:fs/promises';
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { createSecureContext } from 'node:tls';
 import type { Clock, Timer } from '../base/clock.ts';
-import { errorText } from '../base/errors.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
 import type { Service } from '../base/service.ts';
 import type { Broker, BrokerEvent, LocalClient, LocalReceiver } from '../broker/broker.ts';
 import { isTopicFilter } from '../mqtt/topic.ts';
+import type { TlsClientOptions } from '../transport/transport.ts';
 import { connackBody, disconnectedBody, type Encoding, publishBody, refusedBody } from './webhookbody.ts';
 import { batchBody, type Item, WebhookQueue } from './webhookqueue.ts';
 
@@ -25,6 +28,8 @@ export interface WebhookSettings {
   readonly batchSize: number;
   /** Longest time an event waits for others of its batch. */
   readonly batchIntervalMs: number;
+  /** For https. */
+  readonly tls: TlsClientOptions | null;
   readonly events: readonly { readonly event: string; readonly topic: string | null }[];
 }
 
@@ -95,7 +100,7 @@ export class Webhook implements Service, LocalReceiver {
   private readonly sent: Cell;
   private readonly failures: Cell;
   private readonly url: URL;
-  private readonly agent: HttpAgent | HttpsAgent;
+  private agent: HttpAgent | HttpsAgent;
   private readonly queue: WebhookQueue;
   /** Requests, and the events in them. */
   private underway = 0;
@@ -120,13 +125,19 @@ export class Webhook implements Service, LocalReceiver {
     this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
     // There from the start: a rate needs a value before the first drop.
     for (const reason of DROP_REASONS) parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason });
-    parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.sending);
     this.url = new URL(settings.url);
-    const options = { keepAlive: true, maxSockets: settings.poolSize };
-    this.agent = this.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+    this.agent = new HttpAgent({ keepAlive: true, maxSockets: settings.poolSize });
+  }
+
+  /** What may fail, before start(): throws TRANSPORT-TLS for a certificate that cannot be read. */
+  async prepare(): Promise<void> {
+    if (this.url.protocol !== 'https:') return;
+    const options = { keepAlive: true, maxSockets: this.settings.poolSize };
+    this.agent = new HttpsAgent({ ...options, ...(await readTls(this.settings.tls)) });
   }
 
   async start(): Promise<void> {
+    this.parts.metrics.read(WEBHOOK_METRICS.queued, () => this.queue.length + this.sending);
     const wanted = new Set(this.settings.events.map((event) => event.event));
     const silent = [...wanted].filter((event) => !SENT.has(event));
     if (silent.length > 0) this.parts.log('warn', 'HOOK-SILENT', { events: silent });
@@ -306,6 +317,21 @@ export class Webhook implements Service, LocalReceiver {
 
   private drop(reason: DropReason, events: number): void {
     this.parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason }).value += events;
+  }
+}
+
+/** The files of a tls block. */
+async function readTls(tls: TlsClientOptions | null): Promise<AgentOptions> {
+  if (tls === null) return {};
+  const read = async (file: string | null): Promise<Buffer | undefined> => (file === null ? undefined : readFile(file));
+  try {
+    const [ca, cert, key] = [await read(tls.ca), await read(tls.cert), await read(tls.key)];
+    const files = { ca, cert, key, passphrase: tls.keyPassword ?? undefined };
+    // Wrong ones are told now, not with the first event.
+    createSecureContext(files);
+    return { ...files, rejectUnauthorized: tls.verify, servername: tls.serverName ?? undefined };
+  } catch (error) {
+    throw new GatewayError('TRANSPORT-TLS', `webhook.tls: ${errorText(error)}`, error);
   }
 }
 

@@ -1,14 +1,18 @@
 // Webhooks against a server of the test: bodies, order, bounds, a server that is slow or gone.
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import type { TLSSocket } from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { nullLog } from '../../src/base/log.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import type { BrokerEvent, ClientView } from '../../src/broker/broker.ts';
 import { Webhook, type WebhookSettings } from '../../src/console/webhook.ts';
 import { base62 } from '../../src/console/webhookbody.ts';
+import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { StubBroker } from '../harness/stubbroker.ts';
 
 interface Post {
@@ -105,6 +109,7 @@ async function bench(settings: Partial<WebhookSettings> = {}): Promise<Bench> {
     cancelTimeoutMs: 2000,
     batchSize: 1,
     batchIntervalMs: 20,
+    tls: null,
     events: [
       { event: 'on_client_connack', topic: null },
       { event: 'on_client_disconnected', topic: null },
@@ -114,6 +119,7 @@ async function bench(settings: Partial<WebhookSettings> = {}): Promise<Bench> {
   };
   const hook = new Webhook(all, parts);
   hooks.push(hook);
+  await hook.prepare();
   await hook.start();
   return { service, broker, hook, metrics, emit: (event) => handler(event) };
 }
@@ -283,4 +289,52 @@ test('a stop sends what waits for its batch', async () => {
   for (let i = 0; i < 20; i++) b.broker.publish('a/1', String(i), 0);
   await b.hook.stop(5000);
   expect(b.service.posts.map((post) => post.batch?.length)).toEqual([20]);
+});
+
+describe.skipIf(!hasOpenssl())('a service with TLS (openssl is needed)', () => {
+  async function served(authority: Authority): Promise<{ url: string; bodies: string[]; server: HttpsServer }> {
+    const pair = authority.issue({ name: 'service', alt: ['DNS:localhost'] });
+    const bodies: string[] = [];
+    const tls = { key: readFileSync(pair.key), cert: readFileSync(pair.cert), ca: readFileSync(authority.ca) };
+    const server = createHttpsServer({ ...tls, requestCert: true }, (request, response) => {
+      const { CN } = (request.socket as TLSSocket).getPeerCertificate().subject ?? {};
+      request.resume().on('end', () => {
+        bodies.push(String(CN));
+        response.end();
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    return { url: `https://localhost:${port}/`, bodies, server };
+  }
+
+  test('it is trusted by the authority of the tls block, and shown our certificate', async () => {
+    const authority = new Authority();
+    const { url, bodies, server } = await served(authority);
+    const own = authority.issue({ name: 'gateway' });
+    const client = { keyPassword: null, verify: true, serverName: 'localhost' };
+    const b = await bench({ url, tls: { ca: authority.ca, cert: own.cert, key: own.key, ...client } });
+    b.broker.publish('a/1', 'x', 0);
+    await b.hook.stop(5000);
+    expect(bodies).toEqual(['gateway']);
+    server.close();
+    authority.remove();
+  });
+
+  test('it is not trusted without its authority: the event waits', async () => {
+    const authority = new Authority();
+    const { url, bodies, server } = await served(authority);
+    const b = await bench({ url });
+    b.broker.publish('a/1', 'x', 0);
+    await expect.poll(() => b.metrics.value('tidegate_webhook_failures_total')).toBeGreaterThan(0);
+    expect([bodies, b.metrics.value('tidegate_webhook_queued')]).toEqual([[], 1]);
+    server.close();
+    authority.remove();
+  });
+
+  test('a certificate that cannot be read is an error of the start', async () => {
+    const tls = { ca: '/nonexistent', cert: null, key: null, keyPassword: null, verify: true, serverName: null };
+    await expect(bench({ url: 'https://localhost/', tls })).rejects.toMatchObject({ code: 'TRANSPORT-TLS' });
+  });
 });
