@@ -3,7 +3,16 @@
 import { tlsClient } from './buildbridges.ts';
 import { address, proxyProtocolFrom, tlsNames, tlsServer } from './buildvalues.ts';
 import { compilePattern } from './pattern.ts';
-import type { MapEntry, ProxyConfig, ProxyMapConfig, ShareConfig, UpstreamConfig, UpstreamServer } from './proxy.ts';
+import type {
+  MapEntry,
+  ProxyConfig,
+  ProxyFilterConfig,
+  ProxyMapConfig,
+  RouteConfig,
+  ShareConfig,
+  UpstreamConfig,
+  UpstreamServer,
+} from './proxy.ts';
 import type { CheckedRoot } from './schema.ts';
 import type { Sink } from './sink.ts';
 import { nearest } from './values.ts';
@@ -52,12 +61,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     nextUpstream: { tries: block.next_upstream.tries, timeoutMs: block.next_upstream.timeout },
     reject: block.reject,
     set: { clientId: block.set.clientid, username: block.set.username, password: block.set.password },
-    routes: block.routes.map((route) => ({
-      match: route.match.conditions,
-      upstream: route.upstream,
-      split: shares(route.split, sink),
-      source: sink.at(route),
-    })),
+    routes: buildRoutes(block.routes, sink),
     map: block.map === null ? null : buildMap(block.map, sink),
     split: shares(block.split, sink),
     splitKey: block.split_key,
@@ -71,16 +75,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     limitRate: { connectsPerSecond: block.limit_rate.connects },
     deny: block.deny.map((match) => match.conditions),
     allow: block.allow.map((match) => match.conditions),
-    filter: block.inspect
-      ? {
-          prefix: block.filter.prefix,
-          publish: block.filter.publish,
-          subscribe: block.filter.subscribe,
-          denied: block.filter.denied,
-          messagesPerSecond: block.filter.messages,
-          userProperties: block.filter.user_properties,
-        }
-      : null,
+    filter: block.inspect ? buildFilter(block.filter) : null,
     accessLog:
       block.access_log === null
         ? null
@@ -119,6 +114,26 @@ function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
   checkEnv(block.filter, 'prefix', block.filter.prefix, hasEnv, sink);
   for (const key of ['clientid', 'username', 'password'] as const)
     checkEnv(block.set, key, block.set[key], hasEnv, sink);
+}
+
+function buildRoutes(routes: ProxyKeys['routes'], sink: Sink): RouteConfig[] {
+  return routes.map((route) => ({
+    match: route.match.conditions,
+    upstream: route.upstream,
+    split: shares(route.split, sink),
+    source: sink.at(route),
+  }));
+}
+
+function buildFilter(filter: ProxyKeys['filter']): ProxyFilterConfig {
+  return {
+    prefix: filter.prefix,
+    publish: filter.publish,
+    subscribe: filter.subscribe,
+    denied: filter.denied,
+    messagesPerSecond: filter.messages,
+    userProperties: filter.user_properties,
+  };
 }
 
 function shares(split: ProxyKeys['split'], sink: Sink): ShareConfig[] {

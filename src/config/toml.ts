@@ -186,37 +186,31 @@ class Finder {
     const c = this.text[this.pos];
     if (depth > MAX_DEPTH) throw this.error(spot.at, `more than ${MAX_DEPTH} levels`);
     if (c === '[') {
-      this.pos++;
-      for (;;) {
-        this.skipSpace();
-        if (this.text[this.pos] === ',') {
-          this.pos++;
-          continue;
-        }
-        if (this.text[this.pos] === ']' || this.pos >= this.text.length) break;
-        const before = this.pos;
+      this.members(']', () => {
         const item = nowhere(this.here());
         spot.items.push(item);
         this.value(item, depth + 1);
-        if (this.pos === before) return;
-      }
-      this.pos++;
-    } else if (c === '{') {
-      this.pos++;
-      for (;;) {
-        this.skipSpace();
-        if (this.text[this.pos] === ',') {
-          this.pos++;
-          continue;
-        }
-        if (this.text[this.pos] === '}' || this.pos >= this.text.length) break;
-        const before = this.pos;
-        this.pair(spot, depth + 1);
-        if (this.pos === before) return;
-      }
-      this.pos++;
-    } else if (c === '"' || c === "'") this.quoted(c, true);
+      });
+    } else if (c === '{') this.members('}', () => this.pair(spot, depth + 1));
+    else if (c === '"' || c === "'") this.quoted(c, true);
     else this.match(PLAIN_VALUE);
+  }
+
+  /** What stands between brackets, up to `close`; ends where a member is not understood. */
+  private members(close: ']' | '}', member: () => void): void {
+    this.pos++;
+    for (;;) {
+      this.skipSpace();
+      if (this.text[this.pos] === ',') {
+        this.pos++;
+        continue;
+      }
+      if (this.text[this.pos] === close || this.pos >= this.text.length) break;
+      const before = this.pos;
+      member();
+      if (this.pos === before) return;
+    }
+    this.pos++;
   }
 
   /** a."b c".d, or null when there is no key. */
