@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import { GatewayError } from '../base/errors.ts';
 import type { Reply } from './ctlclient.ts';
+import { facts } from './ctltable.ts';
 import {
   type Adder,
   documentOf,
@@ -97,6 +98,15 @@ export function addBridgeCommands(ctl: Command, add: Adder): void {
       const { data } = await callBridge(work, name, options, { method: 'GET' });
       say(work, data, `${JSON.stringify(data, null, 2)}\n`);
     }),
+  );
+  add(
+    bridge,
+    'test <file>',
+    'what a rule would do with a message or a frame; nothing is sent',
+    async (work, _, [file]) => {
+      const { data } = await work.client.call('POST', '/nng/test', await documentOf(file, work.io));
+      say(work, data, facts(Object.entries(rowOf(data))));
+    },
   );
   change(
     add<BridgeOptions>(bridge, 'remove <name>', 'stop and remove a bridge', async (work, options, [name]) => {

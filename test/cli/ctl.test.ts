@@ -284,6 +284,13 @@ describe('changing', () => {
     await expect(ctl('bridge', 'remove', 'cb')).rejects.toMatchObject({ exit: 1 });
   });
 
+  test('a rule is tried', async () => {
+    const trial = { type: 'pub', rule: { local_topic: 'a' }, topic: 'b' };
+    expect(await ctl('bridge', 'test', temporary('t.json', JSON.stringify(trial)))).toBe(
+      'matched  false\nreason   no rule matches\n',
+    );
+  });
+
   test('a document comes from standard input with -', async () => {
     const io = fakeIo(JSON.stringify({ type: 'pub', name: 'p', pub_url: 'tcp://127.0.0.1:1' }));
     await run(['bridge', 'add', '-'], here(), io);
