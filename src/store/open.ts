@@ -59,7 +59,7 @@ export function openStore(options: OpenOptions): Opened {
 const LEAST_BYTES = 512;
 
 /** Readable by the service's group, as the folder is. */
-const FILE_MODE = 0o640;
+export const FILE_MODE = 0o640;
 
 function prepare(path: string): void {
   try {
@@ -84,7 +84,7 @@ function prepare(path: string): void {
 }
 
 /** As mkdir -p. (mkdirSync's own recursion never ends where the kernel answers ENOENT for a folder in /proc.) */
-function makeFolder(path: string): void {
+export function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
   mkdirSync(path, { mode: 0o750 });
@@ -166,20 +166,20 @@ function proveWritable(db: Database, now: number): void {
 }
 
 /**
- * Renames a damaged database and its companions to `<name>.bad-<time>`; gives the new name. The thread that opened it must have ended:
+ * Renames a damaged database (or another one in its place) and its companions to `<name>.<word>-<time>`; gives the new name. The thread that opened it must have ended:
  * a connection that closes later would remove the write-ahead log of its successor by name.
  */
-export function setAside(file: string, now: number): string {
+export function setAside(file: string, now: number, word: 'bad' | 'other' = 'bad'): string {
   const path = resolve(file);
   const stamp = new Date(now).toISOString().replaceAll(/[-:]/g, '').replace(/\.\d+/, '');
-  let target = `${path}.bad-${stamp}`;
-  for (let n = 2; existsSync(target); n++) target = `${path}.bad-${stamp}-${n}`;
+  let target = `${path}.${word}-${stamp}`;
+  for (let n = 2; existsSync(target); n++) target = `${path}.${word}-${stamp}-${n}`;
   try {
     for (const suffix of ['-wal', '-shm', '']) {
       if (existsSync(path + suffix)) renameSync(path + suffix, target + suffix);
     }
   } catch (error) {
-    throw new OpenError(`${path} is damaged and cannot be set aside: ${(error as Error).message}`, error);
+    throw new OpenError(`${path} cannot be set aside: ${(error as Error).message}`, error);
   }
   return target;
 }

@@ -5,9 +5,13 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { Applier } from './apply.ts';
 import { SQLITE_CORRUPT, SQLITE_NOTADB, SqliteError } from './driver.ts';
 import { OpenError, type Opened, openStore } from './open.ts';
+import { Place } from './place.ts';
 import type { FromWriter, ToWriter, WriterOptions } from './protocol.ts';
 import { readPacks, sweep } from './restore.ts';
 import { Keeper } from './upkeep.ts';
+
+/** How often an idle writer looks whether its files are still there. */
+const LOOK_MS = 2000;
 
 class Writer {
   private readonly options: WriterOptions;
@@ -15,8 +19,11 @@ class Writer {
   private opened: Opened | null = null;
   private applier: Applier | null = null;
   private keeper: Keeper | null = null;
+  private place: Place | null = null;
   /** failed: batches are refused until the main thread has put its events in order again. */
   private state: 'running' | 'failed' = 'running';
+  /** The connection is not to be used any more. */
+  private ended = false;
 
   constructor(options: WriterOptions, send: (message: FromWriter, transfer?: ArrayBuffer[]) => void) {
     this.options = options;
@@ -31,6 +38,8 @@ class Writer {
         sweep(opened.db, this.options.now);
         for (const pack of readPacks(opened.db)) this.send({ kind: 'pack', pack }, [pack.buffer]);
       }
+      this.place = new Place(this.options.path);
+      setInterval(() => this.look(), LOOK_MS).unref();
       this.applier = new Applier(opened.db);
       this.keeper = new Keeper(opened, this.options, (space) => this.send({ kind: 'space', space }));
       this.send({ kind: 'opened', driver: opened.db.driver });
@@ -67,9 +76,12 @@ class Writer {
       const start = performance.now();
       const commitMs = this.applier.apply(buffer, bytes);
       const applyMs = performance.now() - start - commitMs;
+      this.putBack();
       this.keeper.worked(bytes);
       this.send({ kind: 'done', serial, buffer, applyMs, commitMs, space: this.keeper.space() }, [buffer]);
     } catch (error) {
+      // Another writer begins on the files as they are now.
+      if (this.ended) throw error;
       this.state = 'failed';
       const code = error instanceof SqliteError ? error.code : 0;
       this.keeper.failed();
@@ -77,9 +89,33 @@ class Writer {
     }
   }
 
+  /** Nothing is confirmed that stands in files nobody will find. Throws when they cannot be put back; else this thread ends. */
+  private putBack(): void {
+    const { place, opened } = this;
+    if (place === null || opened === null || !place.lost) return;
+    place.restore(opened.db, Date.now());
+    this.ended = true;
+    throw new Error('the files of the store were removed while they were in use; they have been written anew');
+  }
+
+  private look(): void {
+    if (this.state === 'failed') return;
+    try {
+      this.putBack();
+    } catch (error) {
+      if (this.ended) throw error;
+      // The next batch finds out again, and fails.
+    }
+  }
+
   private close(): void {
     try {
-      this.keeper?.finish();
+      this.putBack();
+    } catch {
+      // Put back, or not to be had: there is nothing more to do.
+    }
+    try {
+      if (!this.ended) this.keeper?.finish();
       this.opened?.db.close();
     } catch {
       // What is committed is safe in the write-ahead log; the next start reads it from there.
