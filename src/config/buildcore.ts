@@ -79,8 +79,10 @@ export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig
   const jwtPublicKeyfile = http.jwt?.public?.keyfile ?? null;
   if (http.auth_type === 'jwt' && jwtPublicKeyfile === null)
     sink.refuse(http, 'jwt', 'auth_type = jwt needs jwt.public.keyfile');
-  if (http.auth_type === 'no_auth' && users.length > 0)
-    sink.doubt(http, 'auth_type', 'with no_auth nobody is asked who he is: the users have no effect');
+  if (http.auth_type !== 'basic' && users.length > 0) {
+    const why = http.auth_type === 'jwt' ? 'tokens only are taken' : 'nobody is asked who he is';
+    sink.doubt(http, 'auth_type', `with ${http.auth_type} ${why}: the users have no effect on console and API`);
+  }
   const guarded = http.auth_type === 'jwt' || (http.auth_type === 'basic' && hasCredentials);
   const local = isLoopback(http.ip_addr);
   if (!guarded && !local) {

@@ -108,6 +108,7 @@ export class WebAccess {
   async checkPassword(asking: Asking, username: string, password: string): Promise<WebUser | Answer> {
     const waitSeconds = this.limiter.waitSeconds(asking.remote);
     if (waitSeconds > 0) return this.locked(waitSeconds);
+    if (this.settings().authType === 'jwt') return this.refused(asking, 'credentials', 'scheme');
     const isLocked = (): boolean => this.limiter.waitSeconds(asking.remote) > 0;
     const found = await this.passwords.find(this.settings().users, username, password, isLocked);
     if (found === 'busy') return fail('unavailable', 'too many logins at once', '', { 'retry-after': '1' });

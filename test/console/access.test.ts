@@ -293,9 +293,22 @@ describe('bearer tokens', () => {
     expect((await me(made, `Bearer ${forged}`)).status).toBe(401);
   });
 
-  test('Basic is not taken where tokens are asked for', async () => {
+  test('neither Basic nor a login with a password is taken where tokens are asked for', async () => {
     const made = await jwtStage();
+    made.settings = { ...made.settings, users: [ADMIN] };
     expect((await me(made, basic(ADMIN))).status).toBe(401);
+    const body = { username: ADMIN.username, password: ADMIN.password };
+    expect((await ask(made.server.port, 'POST', '/api/v4/login', { user: null, body })).status).toBe(401);
+  });
+
+  test('issuer and audience have to fit where they are configured', async () => {
+    const made = await jwtStage();
+    const { jwt } = made.settings;
+    if (jwt !== null) made.settings = { ...made.settings, jwt: { ...jwt, issuer: 'https://id', audience: 'tidegate' } };
+    const right = { iss: 'https://id', aud: ['other', 'tidegate'] };
+    expect((await me(made, `Bearer ${await token(right)}`)).status).toBe(200);
+    for (const wrong of [{}, { ...right, iss: 'https://other' }, { ...right, aud: 'other' }])
+      expect((await me(made, `Bearer ${await token(wrong)}`)).status, JSON.stringify(wrong)).toBe(401);
   });
 
   test('a token opens a console session no longer than it lasts itself', async () => {

@@ -365,7 +365,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   'User {n}': '用户 {n}',
   Role: '角色',
   '8 characters at least; kept as a hash': '至少 8 个字符；以哈希保存',
-  'Tokens are taken too; the claim role says what their owner may do.': '也接受令牌；其 role 声明决定持有者的权限。',
+  'Only tokens are taken; the claim role says what their owner may do. Users with passwords cannot log in.':
+    '只接受令牌；其 role 声明决定持有者的权限。用密码的用户无法登录。',
   'Nobody is asked who he is: everybody on this machine is admin, and only from here the console is reached.':
     '不验证身份：本机上的任何人都是管理员，控制台只能从本机访问。',
   'Who may use this console': '谁可以使用本控制台',

@@ -110,7 +110,11 @@ function UserDialog({
 /** What holds where there are no users, or they are not all. */
 function Note({ users }: { readonly users: Users }) {
   if (users.auth_type === 'jwt')
-    return <p class="note">{t('Tokens are taken too; the claim role says what their owner may do.')}</p>;
+    return (
+      <p class="note">
+        {t('Only tokens are taken; the claim role says what their owner may do. Users with passwords cannot log in.')}
+      </p>
+    );
   if (users.auth_type === 'no_auth' || users.data.length === 0) {
     return (
       <p class="note">
