@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.."
 
 # program:package, in the order they are asked for
-peers=(mosquitto:mosquitto mosquitto_pub:mosquitto-clients nngcat:nng-utils nanocat:nanomsg-utils openssl:openssl)
+peers=(mosquitto:mosquitto mosquitto_pub:mosquitto-clients nngcat:nng-utils nanocat:nanomsg-utils openssl:openssl redis-server:redis-server)
 policy=/usr/sbin/policy-rc.d
 
 say() { echo "setup: $*" >&2; }

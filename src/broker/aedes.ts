@@ -16,15 +16,14 @@ import type { Message, Origin, Publication } from '../mqtt/message.ts';
 import { Publication as View } from '../mqtt/message.ts';
 import type { ConnectPacket } from '../mqtt/packet.ts';
 import { SERVER_UNAVAILABLE as UNAVAILABLE } from '../mqtt/reason.ts';
-import { exceedsLevels, isShared, isTopicFilter, isTopicName, hasWildcard } from '../mqtt/topic.ts';
-import { WINDOW_MS, COUNTED_TOPICS } from '../router/topics.ts';
+import { exceedsLevels, hasWildcard, isShared, isTopicFilter, isTopicName } from '../mqtt/topic.ts';
+import { COUNTED_TOPICS, WINDOW_MS } from '../router/topics.ts';
 import { Budget } from '../session/budget.ts';
 import { Caps } from '../session/caps.ts';
 import { checkLimits, credentialsOf, type Refusal } from '../session/connect.ts';
 import { Contests } from '../session/contest.ts';
 import { Held } from '../session/held.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
-import { memoryJournal } from '../store/memory.ts';
 import type { Journal } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
 import { Admission } from './admission.ts';
@@ -64,7 +63,7 @@ const EXPIRY_MS = 60_000;
 const SERVER_UNAVAILABLE = 3;
 const REFUSED = 5;
 
-export interface AedesBrokerOptions extends Omit<NativeBrokerOptions, 'journal' | 'pool'> {
+export interface AedesBrokerOptions extends Omit<NativeBrokerOptions, 'pool'> {
   /** null = this gateway alone, in memory. */
   readonly redis: string | null;
 }
@@ -86,7 +85,7 @@ function refusal(returnCode: number, text: string): Error {
 }
 
 export class AedesBroker implements Engine {
-  readonly journal: Journal = memoryJournal();
+  readonly journal: Journal;
   readonly spools = new Map();
   private readonly options: AedesBrokerOptions;
   private readonly core: Core & { readonly router: AedesRouter };
@@ -107,12 +106,14 @@ export class AedesBroker implements Engine {
 
   constructor(options: AedesBrokerOptions) {
     this.options = options;
-    const { clock, log } = options;
+    // One that keeps nothing: config/engine.ts refuses another.
+    this.journal = options.journal;
+    const { clock, log, journal } = options;
     const delivery = newDeliveryStats();
     const budget = new Budget(clock, log, () => delivery.queuedBytes);
     budget.limit = options.limits.memoryBudget;
     const caps = new Caps(log, () => clock.mono());
-    const router = new AedesRouter(clock, (publication) => this.packetOf(publication));
+    const router = new AedesRouter(journal, clock, (publication) => this.packetOf(publication));
     router.retainedLimits = options.limits.retained;
     router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
     router.onward = (publication, later) => this.onward(publication, later);
@@ -121,7 +122,7 @@ export class AedesBroker implements Engine {
       turn: options.turn,
       pool: { usedBytes: 0 } as Core['pool'],
       log,
-      journal: this.journal,
+      journal,
       router,
       limits: withLimits(options.limits),
       stats: newSessionStats(),
@@ -230,7 +231,9 @@ export class AedesBroker implements Engine {
   accept(connection: Connection, listener: ListenerContext): void {
     const { clock } = this.options;
     const { stats } = this.core;
-    const why = this.stopping ? 'stopping' : this.admission.refusal(this.core.limits, this.fronts.size - stats.connected);
+    const why = this.stopping
+      ? 'stopping'
+      : this.admission.refusal(this.core.limits, this.fronts.size - stats.connected);
     if (why !== null) {
       if (!this.stopping) {
         stats.refused++;
@@ -356,7 +359,10 @@ export class AedesBroker implements Engine {
         const { remote } = connection;
         this.refusals('warn', 'CON-REFUSED', { reason: result.why, clientId, username, remote });
         this.emit({ kind: 'refused', clientId, username, remote, reason: result.why, reasonCode: result.reasonCode });
-        done(refusal(result.reasonCode === 0x86 || result.reasonCode === 0x87 ? REFUSED : SERVER_UNAVAILABLE, ''), false);
+        done(
+          refusal(result.reasonCode === 0x86 || result.reasonCode === 0x87 ? REFUSED : SERVER_UNAVAILABLE, ''),
+          false,
+        );
         return;
       }
       this.admit(client, front, packet, result.identity).then(
@@ -502,8 +508,7 @@ export class AedesBroker implements Engine {
     const { identity } = front;
     const decided = (allowed: boolean): void => this.judged(front, packet, allowed, done);
     const { authorizer } = front.listener.access();
-    const verdict =
-      !reserved(topic) && authorizer.publish(identity, topic, packet.qos, packet.retain);
+    const verdict = !reserved(topic) && authorizer.publish(identity, topic, packet.qos, packet.retain);
     if (typeof verdict === 'boolean' && front.judging === null) {
       decided(verdict);
       return;
@@ -543,7 +548,10 @@ export class AedesBroker implements Engine {
     const done = (typeof client === 'function' ? client : callback) ?? (() => {});
     const from = typeof client === 'function' || client === undefined ? null : client;
     const { aedes } = this;
-    if (aedes === null) return done(new Error('stopped'));
+    if (aedes === null) {
+      done(new Error('stopped'));
+      return;
+    }
     if (from === null && packet.topic.startsWith('$SYS/')) {
       // What brokers tell each other.
       const { topic, payload } = packet;
@@ -600,12 +608,20 @@ export class AedesBroker implements Engine {
     const { session, identity } = front;
     const { topic } = subscription;
     const { limits, stats } = this.core;
-    if (session === null || identity === null) return done(new Error('not let in'), null);
-    if (!isTopicFilter(topic) || exceedsLevels(topic, limits.maxTopicLevels))
-      return done(new Error('topic filter not valid'), null);
+    if (session === null || identity === null) {
+      done(new Error('not let in'), null);
+      return;
+    }
+    if (!isTopicFilter(topic) || exceedsLevels(topic, limits.maxTopicLevels)) {
+      done(new Error('topic filter not valid'), null);
+      return;
+    }
     const access = front.listener.access();
     const decided = (allowed: boolean): void => {
-      if (front.destroyed || session.front !== front) return done(new Error('gone'), null);
+      if (front.destroyed || session.front !== front) {
+        done(new Error('gone'), null);
+        return;
+      }
       if (!allowed) {
         stats.deniedSubscribe++;
         done(access.denyAction === 'disconnect' ? new Error('subscription not allowed') : null, null);
@@ -615,8 +631,10 @@ export class AedesBroker implements Engine {
       done(null, subscription);
     };
     // Refused with 0x80 [MQTT-3.9.3-2]: aedes has no shared subscriptions, and limits hold.
-    if (isShared(topic) || (!limits.wildcardAvailable && hasWildcard(topic)) || !this.roomFor(session, topic))
-      return done(null, null);
+    if (isShared(topic) || (!limits.wildcardAvailable && hasWildcard(topic)) || !this.roomFor(session, topic)) {
+      done(null, null);
+      return;
+    }
     const verdict = access.authorizer.subscribe(identity, topic, subscription.qos);
     if (typeof verdict === 'boolean') decided(verdict);
     else void verdict.then(decided);
@@ -774,6 +792,14 @@ export class AedesBroker implements Engine {
       const granted = subscriptions.filter(({ topic }) => session?.subscriptions.has(topic));
       return granted.length === 0 ? Promise.resolve() : add(client, granted);
     };
+    const { delWill } = persistence;
+    // aedes looks at neither outcome: one that failed would end the process.
+    persistence.delWill = (client) =>
+      delWill.call(persistence, client).catch((error: unknown) => {
+        this.refusals('error', 'BRK-SHARE', { error: errorText(error) });
+      });
+    const outgoing = persistence.outgoingStream.bind(persistence);
+    persistence.outgoingStream = (client) => Readable.from(sentBefore(outgoing(client)));
     persistence.createRetainedStreamCombi = (filters) => Readable.from(this.retainedPackets(filters));
   }
 
@@ -889,6 +915,14 @@ export class AedesBroker implements Engine {
 /** What brokers tell each other, and the gateway's own values: nobody else writes there. */
 function reserved(topic: string): boolean {
   return topic.startsWith('$SYS/') && !topic.startsWith('$SYS/broker/connection/');
+}
+
+/** What has had a packet id goes out as a duplicate [MQTT-3.3.1-1]. */
+async function* sentBefore(packets: AsyncIterable<AedesPacket>): AsyncIterable<AedesPacket> {
+  for await (const packet of packets) {
+    if (packet.cmd === 'publish' && packet.messageId !== undefined) packet.dup = true;
+    yield packet;
+  }
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -5,16 +5,13 @@ import { Duplex } from 'node:stream';
 import type { Identity } from '../auth/auth.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
-import { newFrame } from '../codec/codec.ts';
-import { ConnectError, decodeConnect, encodeConnack, encodeRefusal } from '../codec/connect.ts';
-import { readFrame } from '../codec/frame.ts';
-import { CONNACK, CONNECT, type ConnectPacket } from '../mqtt/packet.ts';
-import { UNSUPPORTED_PROTOCOL_VERSION } from '../mqtt/reason.ts';
+import type { ConnectPacket } from '../mqtt/packet.ts';
 import { encodeRefused, type Refusal } from '../session/connect.ts';
+import { readFirstPacket } from '../session/firstpacket.ts';
 import type { SessionLimits } from '../session/session.ts';
 import type { Connection } from '../transport/transport.ts';
-import type { AedesSession } from './aedessession.ts';
 import { Guard } from './aedesguard.ts';
+import type { AedesSession } from './aedessession.ts';
 import type { ListenerContext } from './broker.ts';
 
 const NOTHING = Buffer.alloc(0);
@@ -153,7 +150,7 @@ export class Front extends Duplex {
       this.readConnect(chunk);
       return;
     }
-    const wrong = this.guard.check(chunk, 0, this.options.limits().maxPacketSize);
+    const wrong = this.guard.check(chunk, this.options.limits().maxPacketSize);
     if (wrong !== null) {
       this.refuse(wrong);
       return;
@@ -167,30 +164,16 @@ export class Front extends Duplex {
   private readConnect(chunk: Buffer): void {
     this.head = this.head.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.head, chunk]);
     const { head } = this;
-    // [MQTT-3.1.0-1]; the first byte decides, and no more than a CONNECT may have is ever kept.
-    if (head[0] !== CONNECT << 4) {
-      this.refuse('the first packet is not a CONNECT');
+    // The first byte decides, and no more than a CONNECT may have is ever kept.
+    const first = readFirstPacket(head, this.options.limits().maxConnectSize);
+    if (first.kind === 'more') return;
+    if (first.kind === 'refused') {
+      if (first.answer !== null) this.connection.write(first.answer, () => {});
+      this.refuse(first.why);
       return;
     }
-    let packet: ConnectPacket;
-    const frame = newFrame();
-    try {
-      if (readFrame(head, 0, head.length, frame, this.options.limits().maxConnectSize) === 0) return;
-      packet = decodeConnect(head, frame);
-    } catch (error) {
-      const answer = error instanceof ConnectError ? encodeRefusal(error) : null;
-      if (answer !== null) this.connection.write(answer, () => {});
-      this.refuse(errorText(error));
-      return;
-    }
-    if (packet.version === 5) {
-      const answer = { type: CONNACK, sessionPresent: false, properties: null } as const;
-      this.connection.write(encodeConnack(5, { ...answer, reasonCode: UNSUPPORTED_PROTOCOL_VERSION }), () => {});
-      this.refuse('MQTT 5.0, which engine = aedes does not speak'); // [MQTT-3.1.2-2]
-      return;
-    }
-    const rest = head.subarray(frame.end);
-    const wrong = this.guard.check(rest, 0, this.options.limits().maxPacketSize);
+    const { packet } = first;
+    const wrong = this.guard.check(head.subarray(first.end), this.options.limits().maxPacketSize);
     if (wrong !== null) {
       this.refuse(wrong);
       return;

@@ -13,8 +13,8 @@ export class Guard {
   private left = 0;
 
   /** What is wrong with the next bytes, null = nothing. @param maxBytes of a whole packet, 0 = no limit */
-  check(chunk: Uint8Array, from: number, maxBytes: number): string | null {
-    for (let at = from; at < chunk.length; ) {
+  check(chunk: Uint8Array, maxBytes: number): string | null {
+    for (let at = 0; at < chunk.length; ) {
       if (this.left > 0) {
         const step = Math.min(this.left, chunk.length - at);
         this.left -= step;

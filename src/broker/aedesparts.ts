@@ -56,10 +56,13 @@ export interface Persistence {
   subscriptionsByTopic(topic: string): Promise<AedesSubscription[]>;
   outgoingEnqueueCombi(subscriptions: AedesSubscription[], packet: AedesPacket): Promise<unknown>;
   outgoingStream(client: { id: string }): Readable;
+  delWill(client: { id: string }): Promise<unknown>;
   outgoingClearMessageId(client: { id: string }, packet: AedesPacket): Promise<unknown>;
 }
 
 export interface Emitter {
+  /** Of the one over Redis. */
+  readonly state?: { on(event: 'error', handler: (error: Error) => void): unknown };
   on(topic: string, handler: (packet: AedesPacket, done: () => void) => void, done?: () => void): unknown;
   emit(packet: AedesPacket, done?: Callback): unknown;
 }

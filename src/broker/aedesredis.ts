@@ -9,6 +9,24 @@ const CONNECT_MS = 5000;
 const COMMAND_MS = 5000;
 const RECONNECT_MOST_MS = 5000;
 
+/** Commands that the packages send without looking at what becomes of them: a failure there must not end the process. */
+const UNWATCHED = ['lrem', 'rpush', 'subscribe', 'psubscribe', 'unsubscribe', 'punsubscribe'] as const;
+
+type Command = (...args: unknown[]) => Promise<unknown>;
+
+function guard(redis: Redis): void {
+  const commands = redis as unknown as Record<string, Command>;
+  for (const name of UNWATCHED) {
+    const send = commands[name].bind(redis);
+    commands[name] = (...args) => {
+      const sent = send(...args);
+      sent.catch(() => {});
+      return sent;
+    };
+  }
+  commands.quit = async () => redis.disconnect();
+}
+
 export interface SharedStore {
   readonly persistence: Persistence;
   readonly emitter: Emitter;
@@ -37,10 +55,9 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
     const redis = new packages.redis(options.url, {
       lazyConnect: true,
       enableOfflineQueue: false,
-      enableAutoPipelining: true,
       connectTimeout: CONNECT_MS,
       commandTimeout: COMMAND_MS,
-      maxRetriesPerRequest: 1,
+      maxRetriesPerRequest: 0,
       retryStrategy: (times: number) => Math.min(RECONNECT_MOST_MS, times * 100),
     });
     let ready = false;
@@ -53,6 +70,7 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
       if (ready) up--;
       ready = false;
     });
+    guard(redis);
     connections.push(redis);
     return redis;
   };
@@ -76,13 +94,16 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
     () => up,
   );
   const { keepSeconds } = options;
+  const emitter = packages.emitter({ pubConn, subConn, matchEmptyLevels: true, concurrency: 0 });
+  // Each connection's errors are told above.
+  emitter.state?.on('error', () => {});
   return {
     persistence: packages.persistence({
       conn,
       maxSessionDelivery: options.mostQueued,
       packetTTL: () => keepSeconds,
     }),
-    emitter: packages.emitter({ pubConn, subConn, matchEmptyLevels: true, concurrency: 0 }),
+    emitter,
     // The key of aedes-persistence-redis for the queue of a session.
     queueLength: (clientId) => conn.llen(`outgoing:${encodeURIComponent(clientId)}`),
     close,

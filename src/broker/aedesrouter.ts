@@ -5,7 +5,7 @@ import type { Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Route } from '../router/router.ts';
 import { Routes } from '../router/routes.ts';
-import { memoryJournal } from '../store/memory.ts';
+import type { Journal } from '../store/store.ts';
 import type { AedesPacket } from './aedesparts.ts';
 import type { AedesSession } from './aedessession.ts';
 
@@ -26,8 +26,8 @@ export class AedesRouter extends Routes {
   private shared: AedesPacket | null = null;
   private readonly make: (publication: Publication) => AedesPacket;
 
-  constructor(clock: Clock, make: (publication: Publication) => AedesPacket) {
-    super(memoryJournal(), clock);
+  constructor(journal: Journal, clock: Clock, make: (publication: Publication) => AedesPacket) {
+    super(journal, clock);
     this.make = make;
   }
 

@@ -5,8 +5,8 @@ import type { DeliveryStats, OutboxLimits, Receiver, Target } from '../delivery/
 import type { Publication } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest, Version } from '../mqtt/packet.ts';
 import { matches } from '../mqtt/topic.ts';
-import type { AedesClient, AedesPacket } from './aedesparts.ts';
 import type { Front } from './aedesfront.ts';
+import type { AedesClient, AedesPacket } from './aedesparts.ts';
 import type { ClientView } from './broker.ts';
 
 export interface SessionParts {

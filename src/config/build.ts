@@ -14,6 +14,7 @@ import {
 import { buildListeners, type OpenListener } from './buildlisteners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './buildproxy.ts';
 import type { Config, ListenerConfig } from './config.ts';
+import { checkEngine } from './engine.ts';
 import { warnLoops } from './loops.ts';
 import { nngBridges } from './nngbridges.ts';
 import type { Position } from './problem.ts';
@@ -41,6 +42,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     broker: buildBroker(root, sink),
   };
   checkAddresses(config, sink);
+  checkEngine(root, config.persistence.enable, sink);
   warnLoops(config.bridges.nng, sink);
   return freeze(config);
 }

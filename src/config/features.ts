@@ -17,13 +17,7 @@ interface Row {
   readonly used: (config: Config) => readonly Position[];
 }
 
-const ROWS: readonly Row[] = [
-  {
-    key: 'broker.engine',
-    text: 'engine = aedes is not available in this version',
-    used: ({ broker }) => (broker.engine === 'aedes' ? [broker.source] : []),
-  },
-];
+const ROWS: readonly Row[] = [];
 
 /** What the configuration asks for in vain, in the order of the table. */
 export function missingFeatures(config: Config): MissingFeature[] {

@@ -346,14 +346,14 @@ describe('log, webhook and broker', () => {
     const refused = (text: string) => problems(`broker.engine = aedes\n${text}`)[0];
     expect(config('broker { engine = aedes, redis = "redis://h" }').broker.engine).toBe('aedes');
     expect(refused('persistence.path = "x.db"')).toMatch(
-      /:2:\d+: persistence\.path: engine = aedes keeps nothing on disk/,
+      /^2:\d+ persistence\.path: engine = aedes keeps nothing on disk/,
     );
-    expect(refused('sqlite { enable = true }')).toMatch(/:2:\d+: sqlite\.enable: /);
-    expect(refused('mqtt.max_qos = 1')).toMatch(/:2:\d+: mqtt\.max_qos: /);
-    expect(refused('mqtt.queue_qos0 = true')).toMatch(/:2:\d+: mqtt\.queue_qos0: /);
-    expect(refused('mqtt.keepalive_multiplier = 2')).toMatch(/:2:\d+: mqtt\.keepalive_multiplier: /);
-    expect(refused('mqtt.max_topic_levels = 0')).toMatch(/:2:\d+: mqtt\.max_topic_levels: /);
-    expect(refused('mqtt.shared_available = true')).toMatch(/:2:\d+: mqtt\.shared_available: /);
-    expect(refused('auth.scram_file = "x"')).toMatch(/: auth\.scram_file: /);
+    expect(refused('sqlite { enable = true }')).toMatch(/^2:\d+ sqlite\.enable: /);
+    expect(refused('mqtt.max_qos = 1')).toMatch(/^2:\d+ mqtt\.max_qos: /);
+    expect(refused('mqtt.queue_qos0 = true')).toMatch(/^2:\d+ mqtt\.queue_qos0: /);
+    expect(refused('mqtt.keepalive_multiplier = 2')).toMatch(/^2:\d+ mqtt\.keepalive_multiplier: /);
+    expect(refused('mqtt.max_topic_levels = 0')).toMatch(/^2:\d+ mqtt\.max_topic_levels: /);
+    expect(refused('mqtt.shared_available = true')).toMatch(/^2:\d+ mqtt\.shared_available: /);
+    expect(refused('auth.scram_file = "x"')).toMatch(/^\S+ auth\.scram_file: /);
   });
 });

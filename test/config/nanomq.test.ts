@@ -168,7 +168,7 @@ describe('features that are missing', () => {
   test('are told with place and key', () => {
     const of = (text: string) => missingFeatures(config(text)).map((f) => `${f.at.line} ${f.key} ${f.warnOnly}`);
     expect(of('')).toEqual([]);
-    for (const feature of of('persistence.path = "x"\nbroker.engine = aedes\nwebhook.url = "http://h"'))
+    for (const feature of of('persistence.path = "x"\nwebhook.url = "http://h"'))
       expect(feature).toMatch(/^\d \S+ (true|false)$/);
     expect(load('persistence { path = "x", enable = false }').config.persistence.enable).toBe(false);
   });

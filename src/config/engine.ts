@@ -1,0 +1,32 @@
+// What the engine aedes cannot do: a configuration that asks for it is refused where it asks. Called by build.ts.
+// Data and predicates; knows nothing of the engine but its limits.
+import type { CheckedRoot } from './schema.ts';
+import type { Sink } from './sink.ts';
+
+/** Topics and filters of more levels cannot be matched there. */
+const MOST_LEVELS = 100;
+const KEEPALIVE_MULTIPLIER = 1.5;
+
+export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
+  const { broker, mqtt, persistence, sqlite, auth } = root;
+  if (broker.engine !== 'aedes') return;
+  const cannot = (block: object, key: string, what: string): void =>
+    sink.refuse(block, key, `engine = aedes ${what}; engine = native can`);
+  if (persists && sqlite !== null && persistence.path === '')
+    cannot(sqlite, 'enable', 'keeps nothing on disk, only in the Redis of broker.redis');
+  else if (persists)
+    cannot(
+      persistence,
+      sink.written(persistence, 'path') ? 'path' : 'enable',
+      'keeps nothing on disk, only in the Redis of broker.redis',
+    );
+  if (mqtt.max_qos < 2) cannot(mqtt, 'max_qos', 'cannot lower QoS for all clients');
+  if (mqtt.queue_qos0) cannot(mqtt, 'queue_qos0', 'keeps no QoS 0 messages for sessions that are offline');
+  if (mqtt.keepalive_multiplier !== KEEPALIVE_MULTIPLIER)
+    cannot(mqtt, 'keepalive_multiplier', `always waits ${KEEPALIVE_MULTIPLIER} times the Keep Alive`);
+  if (sink.written(mqtt, 'max_topic_levels') && (mqtt.max_topic_levels === 0 || mqtt.max_topic_levels > MOST_LEVELS))
+    cannot(mqtt, 'max_topic_levels', `has topics of ${MOST_LEVELS} levels at most`);
+  if (sink.written(mqtt, 'shared_available') && mqtt.shared_available)
+    cannot(mqtt, 'shared_available', 'has no shared subscriptions');
+  if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
+}
