@@ -93,7 +93,8 @@ export async function openClient(settings: ClientSettings, reconnect: boolean, i
   const failure = (): GatewayError => new GatewayError('CLI-FAILED', `${place(settings)}: ${why}`);
   const lost = new Promise<never>((_resolve, reject) => {
     client.on('error', (error) => {
-      why = systemErrorText(error);
+      // Refusals and failures of the network have a code; what the decoder finds wrong has none.
+      why = 'code' in error ? systemErrorText(error) : `the answer is no MQTT (${error.message})`;
       // Refused by CONNACK or a protocol error: trying again would not help.
       if (state === 'connecting') reject(failure());
     });

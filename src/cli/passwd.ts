@@ -94,8 +94,10 @@ async function readContent(options: PasswdOptions): Promise<Content> {
     handle = await open(options.file, 'r');
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!missing || !options.create)
-      throw failed(`${options.file}: ${systemErrorText(error)}${missing ? ', -c makes it' : ''}`, error);
+    if (!missing || !options.create) {
+      const hint = missing && options.user !== null && !options.remove ? ', -c makes it' : '';
+      throw failed(`${options.file}: ${systemErrorText(error)}${hint}`, error);
+    }
     return { path: options.file, text: '', mode: NEW_MODE, owner: null };
   }
   try {

@@ -1,6 +1,7 @@
 // `tidegate pub` and `tidegate sub` against a broker in the process; a few compared with the programs of mosquitto.
 import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -172,6 +173,16 @@ describe('pub', () => {
     const { code, err } = await tide(['pub', '-h', '127.0.0.1', '-p', '1', '-t', 'x', '-m', 'x']);
     expect(code).toBe(1);
     expect(err).toContain('127.0.0.1:1: connection refused (ECONNREFUSED)');
+  });
+
+  it('says that what answers is no MQTT', async () => {
+    const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const { code, err } = await tide(['pub', '-h', '127.0.0.1', '-p', `${port}`, '-t', 'x', '-m', 'x']);
+    server.close();
+    expect(code).toBe(1);
+    expect(err).toContain(`127.0.0.1:${port}: the answer is no MQTT`);
   });
 
   it('says nothing with --quiet', async () => {
