@@ -3,7 +3,7 @@
 import { accessSync, constants } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type Config, loadConfig } from '../config/config.ts';
+import { type Loaded, loadConfig } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
 import type { Context, Io } from './cli.ts';
@@ -24,7 +24,7 @@ export interface CheckPlace {
 /** Gives the exit code. Throws ConfigError and GatewayError CFG-READ like loadConfig: cli.ts prints those. */
 export function check(options: CheckOptions, io: Pick<Io, 'stdout' | 'stderr'>, place: CheckPlace): number {
   const loaded = loadConfig({ file: options.config, set: options.set, ...place });
-  const warnings = [...loaded.warnings, ...missingFeatures(loaded.config), ...unreadable(loaded.config, place.cwd)];
+  const warnings = [...loaded.warnings, ...missingFeatures(loaded.config), ...unreadable(loaded, place.cwd)];
   for (const warning of warnings) io.stderr.write(`${formatProblem(warning)} (warning)\n`);
   if (options.print) io.stdout.write(`${JSON.stringify(loaded.masked, null, 2)}\n`);
   else io.stdout.write(`${loaded.file ?? 'built-in defaults'}: ok${count(warnings.length)}\n`);
@@ -36,7 +36,7 @@ function count(warnings: number): string {
 }
 
 /** Certificates, users and rights that cannot be read from here: the gateway may run elsewhere, so this only warns. */
-function unreadable(config: Config, cwd: string): Problem[] {
+function unreadable({ config, file }: Loaded, cwd: string): Problem[] {
   const problems: Problem[] = [];
   const look = (path: string | null, key: string, at: Problem['at']) => {
     if (path === null) return;
@@ -54,7 +54,7 @@ function unreadable(config: Config, cwd: string): Problem[] {
     look(passwordFile, `${key}.password_file`, source);
     look(aclFile, `${key}.acl_file`, source);
   }
-  const auth = { file: 'configuration', line: 0, column: 0 };
+  const auth = { file: file ?? 'configuration', line: 0, column: 0 };
   look(config.auth.passwordFile, 'auth.password_file', auth);
   look(config.auth.aclFile, 'auth.acl_file', auth);
   return problems;
