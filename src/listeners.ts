@@ -1,6 +1,7 @@
 // The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload, counts what is refused at the door.
 // Built by gateway.ts. Connections belong to the broker; closing a listener does not touch them.
 import type { AccessControl } from './auth/chain.ts';
+import { systemClock } from './base/clock.ts';
 import { errorText } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import type { Metrics } from './base/metrics.ts';
@@ -15,6 +16,9 @@ const REJECTED = {
   type: 'counter',
   unit: 'connections',
 } as const;
+
+/** A lack of descriptors that comes back after this long is another one. */
+const QUIET_MS = 60_000;
 
 interface Open {
   readonly config: ListenerConfig;
@@ -32,6 +36,8 @@ export interface ListenersParts {
 export class Listeners {
   private readonly parts: ListenersParts;
   private readonly open = new Map<string, Open>();
+  /** Monotonic ms when a lack of descriptors was last met. */
+  private shortMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ListenersParts) {
     this.parts = parts;
@@ -61,6 +67,7 @@ export class Listeners {
     };
     const reject = (reason: string, remote: string): void => {
       metrics.cell(REJECTED, { listener: name, reason }).value++;
+      if (reason === 'descriptors' && this.descriptorsRanOut()) log('error', 'LSN-DESCRIPTORS', { listener: name });
       log('info', reason === 'full' ? 'LSN-FULL' : 'CON-REFUSED', { listener: name, reason, remote });
     };
     const listener = mqttListener(
@@ -122,6 +129,14 @@ export class Listeners {
       }
     }
     return failed;
+  }
+
+  /** Whether that is news: the first time in a minute. */
+  private descriptorsRanOut(): boolean {
+    const nowMs = systemClock.mono();
+    const news = nowMs - this.shortMs >= QUIET_MS;
+    this.shortMs = nowMs;
+    return news;
   }
 
   async stop(): Promise<void> {

@@ -2,12 +2,14 @@
 // Called by gateway.ts, listeners.ts and `tidegate nng`; but for MemoryNetwork the only place outside transport/ that names its files.
 import { lookup } from 'node:dns/promises';
 import type { Clock } from './base/clock.ts';
+import { GatewayError } from './base/errors.ts';
 import type { MqttParts } from './bridge/mqttoptions.ts';
 import type { ListenerConfig, TlsNameConfig } from './config/config.ts';
 import type { ListenAt, ProxyListener, ProxyTransports } from './proxy/proxy.ts';
 import type { ListenTarget, Transports } from './sp/transports.ts';
 import { parseHostPort } from './transport/address.ts';
 import { Backoff } from './transport/backoff.ts';
+import { Descriptors, DIAL_RESERVE } from './transport/descriptors.ts';
 import { dial } from './transport/dial.ts';
 import { listenMemory, type MemoryNetwork } from './transport/memory.ts';
 import { encodeProxyHeader } from './transport/proxyline.ts';
@@ -113,12 +115,21 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
   }
 }
 
+/** What the system would say a moment later. */
+const OUT_OF_DESCRIPTORS = Object.freeze({ code: 'EMFILE' });
+
 /** What the proxy listens and dials with. */
 export function proxyTransports(): ProxyTransports {
+  const descriptors = new Descriptors();
   return {
     listen: proxyListener,
     buffers: new LargeBuffers(),
-    dial: (target, options) => dial(target, options),
+    descriptorLimit: descriptors.limit,
+    dial: async (target, options) => {
+      if (descriptors.short(DIAL_RESERVE))
+        throw new GatewayError('TRANSPORT-DIAL', 'out of file descriptors', OUT_OF_DESCRIPTORS);
+      return dial(target, options);
+    },
     resolve: async (host) => {
       const found = await lookup(host, { all: true, verbatim: true });
       return [...new Set(found.map((entry) => entry.address))];

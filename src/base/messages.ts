@@ -17,6 +17,8 @@ export const MESSAGES = {
   'LSN-FAILED': 'cannot listen',
   'LSN-ANONYMOUS': 'this listener lets anybody in and is reachable from other machines',
   'LSN-FULL': 'connection refused, the listener is full',
+  'LSN-DESCRIPTORS':
+    'file descriptors have run out: connections are refused until some are free (raise the limit, ulimit -n)',
   'CON-REFUSED': 'connection refused',
   'CON-NOT-MQTT': 'the peer does not speak MQTT here',
   'CLI-CONNECT': 'client connected',
@@ -76,6 +78,9 @@ export const MESSAGES = {
   'PXY-LOOKUP': 'the name of a server cannot be resolved',
   'PXY-DRAIN': 'a server is drained, or gets clients again',
   'PXY-LOG': 'the access log cannot be written',
+  'PXY-DESCRIPTORS':
+    'file descriptors have run out: clients are refused until some are free (raise the limit, ulimit -n)',
+  'PXY-LIMIT': 'max_connections of the proxies needs more file descriptors than this process may have',
 } as const satisfies Record<string, string>;
 
 export type MsgId = keyof typeof MESSAGES;

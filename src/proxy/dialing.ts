@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Facts } from './facts.ts';
+import { outOfDescriptors } from './ownfault.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
 import type { ProxyOptions } from './proxy.ts';
@@ -17,6 +18,8 @@ export interface Reached {
 export class Dialing {
   /** Addresses that were tried, in order. */
   readonly tried: string[] = [];
+  /** It was not for the servers: this process has no file descriptors left. */
+  outOfDescriptors = false;
   private readonly pool: Pool;
   private readonly client: Connection;
   private readonly clock: Clock;
@@ -35,7 +38,7 @@ export class Dialing {
     const selection = this.pool.select(facts);
     const beganMs = this.clock.mono();
     const most = nextUpstream.tries === 0 ? selection.tries : Math.min(nextUpstream.tries, selection.tries);
-    for (let tries = 0; tries < most && !this.given; tries++) {
+    for (let tries = 0; tries < most && !this.given && !this.outOfDescriptors; tries++) {
       const nowMs = this.clock.mono();
       if (tries > 0 && nextUpstream.timeoutMs > 0 && nowMs - beganMs >= nextUpstream.timeoutMs) break;
       const peer = selection.next(nowMs);
@@ -64,7 +67,10 @@ export class Dialing {
       pool.release(peer);
     } catch (error) {
       if (this.given) pool.release(peer);
-      else pool.failed(peer, error);
+      else {
+        pool.failed(peer, error);
+        this.outOfDescriptors = outOfDescriptors(error);
+      }
     } finally {
       this.abort = null;
     }

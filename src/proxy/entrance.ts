@@ -15,6 +15,8 @@ import { makeRules, type Rules } from './rules.ts';
 
 /** How often sessions are looked at: idle times are exact to this. */
 const SWEEP_MS = 500;
+/** A lack of descriptors that comes back after this long is another one. */
+const QUIET_MS = 60_000;
 const TOO_MANY = 'too many connections of this address';
 
 export interface EntranceContext {
@@ -46,6 +48,8 @@ export class Entrance {
   private bound: Bound[] = [];
   private readonly relays = new Set<Relay>();
   private sweeper: Timer | null = null;
+  /** Monotonic ms when a lack of descriptors was last met. */
+  private shortMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ProxyOptions, context: EntranceContext) {
     this.name = options.name;
@@ -108,6 +112,19 @@ export class Entrance {
     this.parts.metrics.cell(M.connack, { proxy: this.name, code: String(reasonCode) }).value++;
   }
 
+  /** A client is refused for want of file descriptors: the first in a while is worth a line in the log. */
+  outOfDescriptors(): void {
+    const { clock, log, transports } = this.parts;
+    const nowMs = clock.mono();
+    if (nowMs - this.shortMs >= QUIET_MS)
+      log('error', 'PXY-DESCRIPTORS', {
+        proxy: this.name,
+        active: this.relays.size,
+        limit: transports.descriptorLimit,
+      });
+    this.shortMs = nowMs;
+  }
+
   /** A relay has come to its end. */
   over(relay: Relay, rules: Rules, entry: Entry): void {
     this.relays.delete(relay);
@@ -153,6 +170,7 @@ export class Entrance {
   /** Failed in a handshake: TLS, PROXY protocol, or the listener is full. */
   private rejected(reason: string, remote: string): void {
     this.cells.accepted.value++;
+    if (reason === 'descriptors' || reason === 'accept-EMFILE' || reason === 'accept-ENFILE') this.outOfDescriptors();
     this.refusedAtDoor(remote, statusAtDoor(reason), reason);
   }
 
@@ -207,7 +225,7 @@ export class Entrance {
 
 /** The status of a connection that was rejected with this word before anything of MQTT was read. */
 function statusAtDoor(reason: string): Entry['status'] {
-  if (reason === 'full' || reason === TOO_MANY) return 503;
+  if (reason === 'full' || reason === TOO_MANY || reason === 'descriptors' || reason.startsWith('accept-')) return 503;
   if (reason === 'proxy-untrusted') return 403;
   return reason === 'silent' || reason === 'gone' ? 200 : 400;
 }

@@ -11,6 +11,7 @@ import { readFrame } from '../codec/frame.ts';
 import { CONNACK, CONNECT } from '../mqtt/packet.ts';
 import type { Connection } from '../transport/transport.ts';
 import { UPSTREAM_METRICS as M } from './metrics.ts';
+import { ownFault } from './ownfault.ts';
 import type { Peer } from './peer.ts';
 import type { HealthOptions, ProxyParts, UpstreamOptions } from './proxy.ts';
 
@@ -81,11 +82,20 @@ export class HealthCheck {
   private async check(peer: Peer, watch: Watch): Promise<void> {
     const { options } = this;
     if (options === null) return;
+    let ours = false;
     const error = await this.probe(peer, watch, options).then(
       () => null,
-      (failure: unknown) => errorText(failure),
+      (failure: unknown) => {
+        ours = ownFault(failure) !== null;
+        return errorText(failure);
+      },
     );
     if (this.watched.get(peer) !== watch) return;
+    if (ours) {
+      // Nothing was asked, nothing is known.
+      this.later(peer, watch, options.intervalMs);
+      return;
+    }
     this.count(error === null ? 'passed' : 'failed').value++;
     watch.passes = error === null ? watch.passes + 1 : 0;
     watch.fails = error === null ? 0 : watch.fails + 1;

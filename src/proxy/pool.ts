@@ -9,6 +9,7 @@ import { type Balanced, makeGroup, Selection } from './balance.ts';
 import type { Facts } from './facts.ts';
 import { HealthCheck } from './health.ts';
 import { UPSTREAM_METRICS as M } from './metrics.ts';
+import { ownFault } from './ownfault.ts';
 import { Peer } from './peer.ts';
 import type { ProxyParts, ServerOptions, UpstreamOptions, UpstreamView } from './proxy.ts';
 import { buildRing } from './ring.ts';
@@ -115,11 +116,12 @@ export class Pool {
     }
   }
 
-  /** It could not be made; the peer is no longer counted as connected. */
+  /** It could not be made; the peer is no longer counted as connected. What is our own fault is not held against it. */
   failed(peer: Peer, error: unknown): void {
     const nowMs = this.parts.clock.mono();
-    this.failures.value++;
     peer.conns--;
+    if (ownFault(error) !== null) return;
+    this.failures.value++;
     peer.lastError = errorText(error);
     if (this.balanced.single) return;
     const { maxFails, weight } = peer.server;

@@ -39,6 +39,7 @@ export class Proxies implements Service {
     this.openLogs(wanted, true);
     await Promise.all(upstreams.map((options) => this.addPool(options)));
     for (const options of wanted) await this.addEntrance(options);
+    this.checkDescriptors(wanted);
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -77,6 +78,7 @@ export class Proxies implements Service {
         this.parts.log('error', 'PXY-FAILED', { proxy: proxy.name, error: errorText(error) });
       }
     }
+    this.checkDescriptors([...wanted.values()]);
     const names = new Set(options.upstreams.map((upstream) => upstream.name));
     for (const [name, pool] of this.pools) {
       if (names.has(name)) continue;
@@ -92,6 +94,14 @@ export class Proxies implements Service {
   /** Takes no new connections to a server of a pool, or takes them again. False when there is no such pool or server. */
   drain(upstream: string, server: string, on: boolean): boolean {
     return this.pools.get(upstream)?.drain(server, on) ?? false;
+  }
+
+  /** Every client takes a descriptor, and one more where it is led to a server. */
+  private checkDescriptors(proxies: readonly ProxyOptions[]): void {
+    const { log, transports } = this.parts;
+    const limit = transports.descriptorLimit;
+    const wanted = proxies.reduce((sum, proxy) => sum + proxy.maxConnections * 2, 0);
+    if (limit !== null && wanted > limit) log('warn', 'PXY-LIMIT', { wanted, limit });
   }
 
   private async addPool(options: UpstreamOptions): Promise<void> {

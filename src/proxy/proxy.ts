@@ -199,7 +199,9 @@ export interface ProxyTransports {
   listen(at: ListenAt, options: ListenerOptions): ProxyListener;
   /** What sessions read into that only pass bytes on. */
   readonly buffers: ReadBuffers;
-  /** Connects once. Rejects with the reason, also after the time given. */
+  /** File descriptors that this process may have, null = the system does not tell. */
+  readonly descriptorLimit: number | null;
+  /** Connects once. Rejects with the reason, also after the time given; with EMFILE while descriptors are short. */
   dial(target: DialTarget, options: ProxyDialOptions): Promise<Connection>;
   /** A socket for datagrams of anybody. Rejects with TRANSPORT-BIND. */
   bindDatagrams(host: string, port: number): Promise<DatagramSocket>;

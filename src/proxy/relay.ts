@@ -33,6 +33,8 @@ import { Tally } from './tally.ts';
 import { Tap } from './tap.ts';
 import { Counted, judge, type Passage } from './verdict.ts';
 
+const OUT_OF_DESCRIPTORS = 'out of file descriptors';
+
 type State = 'reading' | 'dialing' | 'open' | 'local' | 'over';
 
 /** What `idle_timeout = auto` adds to one and a half keep alives: the server, who knows better, closes first. */
@@ -281,6 +283,11 @@ export class Relay {
       return;
     }
     if (reached === null) {
+      if (dialing.outOfDescriptors) {
+        this.home.outOfDescriptors();
+        this.refuse(503, OUT_OF_DESCRIPTORS, this.facts.version === 0 ? null : this.facts.version, SERVER_UNAVAILABLE);
+        return;
+      }
       if (this.tried.length === 0) this.tried = [pool.options.name];
       const { version } = this.facts;
       this.refuse(502, 'no server can be reached', version === 0 ? null : version, SERVER_UNAVAILABLE);

@@ -9,6 +9,7 @@ import { GatewayError } from '../base/errors.ts';
 import { type AddressTest, networkTest } from '../base/networks.ts';
 import { listenErrorText } from '../base/systemerror.ts';
 import { formatHostPort } from './address.ts';
+import { ACCEPT_RESERVE, Descriptors } from './descriptors.ts';
 import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
 import { errorName, peerOf } from './stream.ts';
@@ -46,6 +47,7 @@ export class Acceptor {
   private readonly handshakes = new Set<Handshake>();
   /** Whether a peer may say who the client is; null = every peer may. */
   private readonly trusts: AddressTest | null;
+  private readonly descriptors = new Descriptors();
   private open = 0;
   private readonly left = (): void => {
     this.open--;
@@ -156,6 +158,12 @@ export class Acceptor {
       socket.on('error', ignore);
       socket.destroy();
       reject('full', peer.remote);
+      return;
+    }
+    if (this.descriptors.short(ACCEPT_RESERVE)) {
+      socket.on('error', ignore);
+      socket.destroy();
+      reject('descriptors', peer.remote);
       return;
     }
     this.open++;

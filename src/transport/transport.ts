@@ -102,7 +102,7 @@ export interface Listener {
 export type Accept = (connection: Connection) => void;
 
 /** Called for each peer that failed before it became a connection, with a stable word for the metric: tls-unknown-ca, tls-no-shared-cipher,
- * plain-on-tls, ws-path, ws-subprotocol, proxy-header, handshake-timeout, full ... */
+ * plain-on-tls, ws-path, ws-subprotocol, proxy-header, handshake-timeout, full, descriptors (the process has hardly any left) ... */
 export type Reject = (reason: string, remote: string) => void;
 
 /** Limits that hold before a listener's user sees anything of a peer. */

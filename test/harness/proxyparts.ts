@@ -156,6 +156,7 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
     local: (connection) => local.push(connection),
     transports: {
       buffers: new LargeBuffers(),
+      descriptorLimit: null,
       listen: (at, options) => listenMemory({ ...options, network, name: `${at.host}:${at.port}` }),
       dial: async (target) => {
         const name = placeOf(target);
