@@ -125,6 +125,34 @@ function Note({ users }: { readonly users: Users }) {
   return null;
 }
 
+interface RowProps {
+  readonly user: WebUser;
+  readonly onEdit: () => void;
+  readonly onRemove: () => void;
+}
+
+function UserRow({ user, onEdit, onRemove }: RowProps) {
+  return (
+    <tr>
+      <td>
+        {user.username} {user.username === me.get()?.username && <span class="muted">({t('this is you')})</span>}
+      </td>
+      <td>
+        <Badge state={TONES[user.role]} text={t(user.role)} />
+      </td>
+      <td class={user.hashed ? 'muted' : 'warn-text'}>{user.hashed ? t('hashed') : t('in clear')}</td>
+      <td class="cell-tools">
+        {!user.fixed && (
+          <>
+            <IconButton icon="edit" label={t('Change user {n}', { n: user.username })} onClick={onEdit} />
+            <IconButton icon="trash" label={t('Remove user {n}', { n: user.username })} onClick={onRemove} />
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
 export function WebUsers() {
   const list = useLoaded(() => call<Users>('GET', '/users'), 'webusers', 10_000);
   const [editing, setEditing] = useState<{ user: WebUser | null } | null>(null);
@@ -155,32 +183,12 @@ export function WebUsers() {
             </thead>
             <tbody>
               {users.data.map((user) => (
-                <tr key={user.username}>
-                  <td>
-                    {user.username}{' '}
-                    {user.username === me.get()?.username && <span class="muted">({t('this is you')})</span>}
-                  </td>
-                  <td>
-                    <Badge state={TONES[user.role]} text={t(user.role)} />
-                  </td>
-                  <td class={user.hashed ? 'muted' : 'warn-text'}>{user.hashed ? t('hashed') : t('in clear')}</td>
-                  <td class="cell-tools">
-                    {!user.fixed && (
-                      <>
-                        <IconButton
-                          icon="edit"
-                          label={t('Change user {n}', { n: user.username })}
-                          onClick={() => setEditing({ user })}
-                        />
-                        <IconButton
-                          icon="trash"
-                          label={t('Remove user {n}', { n: user.username })}
-                          onClick={() => setRemoving(user)}
-                        />
-                      </>
-                    )}
-                  </td>
-                </tr>
+                <UserRow
+                  key={user.username}
+                  user={user}
+                  onEdit={() => setEditing({ user })}
+                  onRemove={() => setRemoving(user)}
+                />
               ))}
             </tbody>
           </table>
