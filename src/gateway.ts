@@ -24,7 +24,7 @@ import { Listeners } from './listeners.ts';
 import { MqttBridges } from './mqttbridges.ts';
 import type { Proxies } from './proxy/proxies.ts';
 import { type Part, type Running, RunningConfig } from './runningconfig.ts';
-import { authOptions, bridgeOptions, proxiesOptions, sessionLimits } from './settings.ts';
+import { authOptions, bridgeOptions, presets, proxiesOptions, sessionLimits } from './settings.ts';
 import { nativeDriver } from './sp/native.ts';
 import type { SpDriver } from './sp/sp.ts';
 import { memoryJournal } from './store/memory.ts';
@@ -188,6 +188,7 @@ export class Gateway implements Service {
       broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
     } else broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config) });
     await broker.start();
+    broker.preset(presets(config));
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
     return broker;
   }

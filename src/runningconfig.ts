@@ -16,7 +16,7 @@ import type { ChangeResult, ConfigControl, JsonObject } from './console/console.
 import type { BridgesControl } from './control.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './keptfile.ts';
 import type { Listeners } from './listeners.ts';
-import { authOptions, bridgeOptions, sessionLimits } from './settings.ts';
+import { authOptions, bridgeOptions, presets, sessionLimits } from './settings.ts';
 
 /** What exists of a gateway that runs. */
 export interface Running {
@@ -218,6 +218,7 @@ export class RunningConfig {
     };
     broker.setLimits(sessionLimits(config));
     broker.setSysInterval(config.mqtt.sysIntervalMs);
+    broker.preset(presets(config));
     this.parts.relog(config.log);
     await attempt('listeners', async () => {
       const names = changes.filter((c) => c.part === 'listeners' && (c.rebind || c.kind !== 'changed'));

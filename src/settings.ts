@@ -5,6 +5,7 @@ import { totalmem } from 'node:os';
 import { looksHashed } from './auth/hash.ts';
 import type { AuthOptions, ListenerAuthOptions } from './auth/options.ts';
 import type { BridgeOptions, MqttBridgeOptions } from './bridge/bridge.ts';
+import type { Preset } from './broker/broker.ts';
 import type { MqttBridgeConfig } from './config/bridges.ts';
 import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig } from './config/config.ts';
 import { nngBridges } from './config/nngbridges.ts';
@@ -129,4 +130,11 @@ export function httpSettings(started: HttpServerConfig, now: HttpServerConfig): 
 
 export function metricsSettings(metrics: MetricsConfig, http: HttpServerConfig | null): MetricsSettings {
   return { host: metrics.host, port: metrics.port, auth: metrics.auth, users: webUsers(http) };
+}
+
+export function presets({ presets: sessions }: Config): Preset[] {
+  return sessions.map(({ clientId, subscriptions }) => ({
+    clientId,
+    subscriptions: subscriptions.map((s) => ({ ...s, noLocal: false })),
+  }));
 }

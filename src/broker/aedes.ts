@@ -271,6 +271,9 @@ export class AedesBroker implements Engine {
     this.sys.setInterval(intervalMs);
   }
 
+  /** There are none: config/engine.ts refuses them. */
+  preset(): void {}
+
   accessChanged(): void {
     this.core.router.invalidate();
   }

@@ -3,7 +3,7 @@
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication } from '../mqtt/message.ts';
-import type { Qos, Version } from '../mqtt/packet.ts';
+import type { Qos, SubscriptionRequest, Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import type { SessionLimits } from '../session/session.ts';
 import type { Journal, Restored } from '../store/store.ts';
@@ -183,6 +183,12 @@ export interface Broker extends Service {
 }
 
 /** A broker core as the gateway runs it: what listeners, bridges and console see, and what a reload changes. */
+/** A session for a client that has not been here yet. */
+export interface Preset {
+  readonly clientId: string;
+  readonly subscriptions: readonly SubscriptionRequest[];
+}
+
 export interface Engine extends Broker {
   /** Where bridges keep what their remote end does not have yet, and what was kept there; known after start(). */
   readonly journal: Journal;
@@ -191,6 +197,8 @@ export interface Engine extends Broker {
   setLimits(limits: SessionLimits): void;
   /** How often $SYS is published from now on; 0 = not any more. */
   setSysInterval(intervalMs: number): void;
+  /** Makes these sessions where there are none. */
+  preset(sessions: readonly Preset[]): void;
   /** Closes clients whose user may not be here any more; gives their number. */
   dropRevoked(revoked: (listener: string, username: string | null) => boolean): number;
   /** Who a connected client is, as its rights are judged. */

@@ -9,7 +9,7 @@ import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import { newDeliveryStats } from '../delivery/delivery.ts';
 import { Outbox } from '../delivery/outbox.ts';
-import type { Message } from '../mqtt/message.ts';
+import { Hold, type Message } from '../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../mqtt/reason.ts';
 import { Routes } from '../router/routes.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../router/topics.ts';
@@ -30,6 +30,7 @@ import type {
   ListenerContext,
   LocalClient,
   LocalOptions,
+  Preset,
   SubscriptionView,
   TopicTraffic,
 } from './broker.ts';
@@ -192,6 +193,15 @@ export class NativeBroker implements Broker {
     this.core.held.limit = heldLimit(limits);
     this.core.router.retainedLimits = limits.retained;
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
+  }
+
+  /** Makes sessions for clients that have not been here yet. */
+  preset(sessions: readonly Preset[]): void {
+    for (const { clientId, subscriptions } of sessions) {
+      const stored = subscriptions.map((s) => ({ ...s, subscriptionIdentifier: 0 }));
+      this.registry.preset(clientId, stored, this.options.localAccess);
+    }
+    if (sessions.length > 0) this.core.journal.barrierAll(new Hold());
   }
 
   /** How often $SYS is published from now on; 0 = not any more. */

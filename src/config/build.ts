@@ -9,6 +9,7 @@ import {
   buildMetrics,
   buildMqtt,
   buildPersistence,
+  buildPresets,
   buildWebhook,
 } from './buildcore.ts';
 import { buildListeners, type OpenListener } from './buildlisteners.ts';
@@ -40,6 +41,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     webhook: buildWebhook(root, sink),
     log: buildLog(root, sink),
     broker: buildBroker(root, sink),
+    presets: buildPresets(root, sink),
   };
   checkAddresses(config, sink);
   checkEngine(root, config.persistence.enable, sink);

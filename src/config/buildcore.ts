@@ -9,6 +9,7 @@ import type {
   MetricsConfig,
   MqttConfig,
   PersistenceConfig,
+  PresetSession,
   WebhookConfig,
 } from './config.ts';
 import type { CheckedRoot } from './schema.ts';
@@ -65,6 +66,23 @@ export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConf
   if (enable && persistence.path === '') sink.refuse(persistence, 'path', 'is missing: where is the database to be?');
   const origin = given ? 'persistence' : 'default';
   return { ...settings, enable, path: persistence.path, origin, source: sink.at(persistence) };
+}
+
+export function buildPresets({ preset }: CheckedRoot, sink: Sink): PresetSession[] {
+  const presets: PresetSession[] = [];
+  const known = new Set<string>();
+  for (const [name, session] of preset?.session ?? []) {
+    if (known.has(session.clientid)) sink.refuse(session, 'clientid', 'another preset session has this client id');
+    known.add(session.clientid);
+    const subscriptions = session.topic.map((topic) => ({
+      topicFilter: topic.remote_topic,
+      qos: qos(topic.qos),
+      retainAsPublished: topic.retain_as_published,
+      retainHandling: qos(topic.retain_handling),
+    }));
+    presets.push({ name, clientId: session.clientid, subscriptions, source: sink.at(session) });
+  }
+  return presets;
 }
 
 export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig | null {

@@ -309,6 +309,19 @@ export interface BrokerConfig {
   readonly source: Position;
 }
 
+/** A session that is there before its client. */
+export interface PresetSession {
+  readonly name: string;
+  readonly clientId: string;
+  readonly subscriptions: readonly {
+    readonly topicFilter: string;
+    readonly qos: QosLevel;
+    readonly retainAsPublished: boolean;
+    readonly retainHandling: 0 | 1 | 2;
+  }[];
+  readonly source: Position;
+}
+
 /** The whole. null = the block is not there, so the feature is off. */
 export interface Config {
   readonly listeners: readonly ListenerConfig[];
@@ -323,6 +336,7 @@ export interface Config {
   readonly webhook: WebhookConfig | null;
   readonly log: LogConfig;
   readonly broker: BrokerConfig;
+  readonly presets: readonly PresetSession[];
 }
 
 /** A tree with the key names of the file, defaults included, sizes in bytes and durations in milliseconds. */

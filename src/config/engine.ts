@@ -8,7 +8,7 @@ const MOST_LEVELS = 100;
 const KEEPALIVE_MULTIPLIER = 1.5;
 
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
-  const { broker, mqtt, persistence, sqlite, auth } = root;
+  const { broker, mqtt, persistence, sqlite, auth, preset } = root;
   if (broker.engine !== 'aedes') return;
   const cannot = (block: object, key: string, what: string): void =>
     sink.refuse(block, key, `engine = aedes ${what}; engine = native can`);
@@ -28,5 +28,6 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
     cannot(mqtt, 'max_topic_levels', `has topics of ${MOST_LEVELS} levels at most`);
   if (sink.written(mqtt, 'shared_available') && mqtt.shared_available)
     cannot(mqtt, 'shared_available', 'has no shared subscriptions');
+  if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
 }

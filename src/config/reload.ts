@@ -22,7 +22,8 @@ export interface Change {
     | 'metrics'
     | 'webhook'
     | 'log'
-    | 'broker';
+    | 'broker'
+    | 'preset';
   /** Of a listener, bridge, proxy or upstream; null for whole sections. */
   readonly name: string | null;
   readonly kind: ChangeKind;
@@ -41,6 +42,7 @@ const SECTIONS = [
   ['metrics', 'metrics', true],
   ['webhook', 'webhook', false],
   ['broker', 'broker', true],
+  ['preset', 'presets', false],
 ] as const satisfies readonly (readonly [Change['part'], keyof Config, boolean])[];
 
 /** Every difference, listeners first, then sections, bridges, proxies and upstreams. */

@@ -324,7 +324,31 @@ export const BROKER = block(
   { unknown: 'error', text: 'Which broker core runs.' },
 );
 
-/** Blocks of NanoMQ for what is not here. */
+const PRESET_SESSION = block(
+  {
+    clientid: text({
+      text: 'Client id; whoever connects with it first, without clean start, owns the session.',
+      example: 'device-1',
+    }),
+    topic: list(
+      block(
+        {
+          remote_topic: text({ text: 'Topic filter.', check: checkTopicFilter, example: 'down/device-1/#' }),
+          qos: int({ default: 1, max: 2, text: 'QoS of the subscription.' }),
+          retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
+          retain_handling: int({ default: 0, max: 2, text: 'Retain Handling (MQTT 5).' }),
+          retain: ignored('stored messages are sent when a client subscribes; no effect', 'number'),
+          stream_id: ignored('QUIC streams are not supported', 'number'),
+        },
+        { unknown: 'warn', text: 'One subscription.' },
+      ),
+      { text: 'What is kept for the client until it comes.' },
+    ),
+  },
+  { unknown: 'warn', text: 'A session that is kept from the start of the gateway on, for max_session_expiry.' },
+);
+
+/** Blocks of NanoMQ that mean something here, and those for what is not here. */
 export const FOREIGN = {
   system: ignored('threads and processes are not configured; no effect', 'block'),
   sqlite: optional(
@@ -340,7 +364,12 @@ export const FOREIGN = {
       text: "NanoMQ's block for persistence: the same as persistence.path = <mounted_file_path>/tidegate.db.",
     },
   ),
-  preset: ignored('preset sessions are not supported', 'block'),
+  preset: optional(
+    {
+      session: named(PRESET_SESSION, { example: 'name', text: 'Sessions that are there before their clients.' }),
+    },
+    { unknown: 'warn', text: "NanoMQ's preset sessions." },
+  ),
   rules: ignored('the rule engine is not supported', 'block'),
   plugin: ignored('plugins are not supported', 'block'),
   exchange_client: ignored('exchanges are not supported', 'block'),

@@ -62,8 +62,7 @@ export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket,
   }
   if (!core.journal.durable || core.journal.accepting || sessionExpiry(core.limits, packet) === 0) return null;
   // One that is stored goes on; a new one would be a promise that cannot be kept.
-  if (known?.outbox.durable === true && !packet.cleanStart && known.identity.username === identity.username)
-    return null;
+  if (known?.outbox.durable === true && !packet.cleanStart && known.isFor(identity)) return null;
   return notStored(core, clientId);
 }
 
@@ -172,7 +171,7 @@ function takeOver(core: Core, registry: Registry, client: Client, packet: Connec
     });
   }
   // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
-  const continued = !packet.cleanStart && before.expiryInterval > 0 && before.identity.username === identity.username;
+  const continued = !packet.cleanStart && before.expiryInterval > 0 && before.isFor(identity);
   before.client.takeOver(continued);
 }
 

@@ -4,7 +4,8 @@ import type { Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import type { RestoredSession } from '../store/store.ts';
+import type { RestoredSession, StoredSubscription } from '../store/store.ts';
+import { capExpiry } from './connect.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
 import { put } from './subscribe.ts';
@@ -38,7 +39,7 @@ export class Registry {
     cleanStart: boolean,
   ): { session: Session; present: boolean; discarded: boolean } {
     const known = this.sessions.get(identity.clientId);
-    if (known !== undefined && !cleanStart && known.identity.username === identity.username) {
+    if (known !== undefined && !cleanStart && known.isFor(identity)) {
       known.expiryTimer?.cancel();
       known.expiryTimer = null;
       known.adopt(identity, version, cleanStart);
@@ -140,15 +141,7 @@ export class Registry {
   restore(restored: readonly RestoredSession[], access: () => Access): void {
     // First all of them, then what came due: wills and messages of shared subscriptions find everybody they are for.
     for (const { session: stored, subscriptions, queue, inbound } of restored) {
-      const identity: Identity = {
-        clientId: stored.clientId,
-        username: stored.username,
-        remoteAddress: '',
-        listener: '',
-        claims: null,
-        internal: false,
-      };
-      const session = new Session(this.core, identity, stored.version, false);
+      const session = new Session(this.core, unknownUser(stored.clientId, stored.username), stored.version, false);
       session.setAccess(access);
       session.expiryInterval = stored.expiryInterval;
       session.outbox.resumable = true;
@@ -170,6 +163,24 @@ export class Registry {
       else if (stored.expiresAt === 0) this.schedule(session, expiresAt);
       else this.arm(session, expiresAt);
     }
+  }
+
+  /** Makes the session of a client that has not been here yet; one that is there is left as it is, and still open to its first user. */
+  preset(clientId: string, subscriptions: readonly StoredSubscription[], access: () => Access): void {
+    const known = this.sessions.get(clientId);
+    if (known !== undefined) {
+      if (known.client === null && known.identity.username === null) known.unclaimed = true;
+      return;
+    }
+    const session = new Session(this.core, unknownUser(clientId, null), 5, false);
+    session.setAccess(access);
+    session.unclaimed = true;
+    session.expiryInterval = capExpiry(this.core.limits, NEVER);
+    session.outbox.resumable = true;
+    session.outbox.durable = this.core.journal.durable;
+    this.sessions.set(clientId, session);
+    this.schedule(session, this.expiresAt(session));
+    for (const subscription of subscriptions) put(this.core, session, subscription);
   }
 
   // ---- inside
@@ -276,6 +287,11 @@ export class Registry {
     this.forgetWill(session);
     this.core.journal.barrierAll(new Hold());
   }
+}
+
+/** Somebody who is not here now. */
+function unknownUser(clientId: string, username: string | null): Identity {
+  return { clientId, username, remoteAddress: '', listener: '', claims: null, internal: false };
 }
 
 /** How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it, or its Will Delay. */

@@ -30,6 +30,8 @@ export class Session {
   /** Seconds; NEVER = does not end. */
   expiryInterval = 0;
   client: Client | null = null;
+  /** Made by the configuration: the first user that continues it owns it. */
+  unclaimed = false;
   will: Will | null = null;
   /** Runs while no client is connected: session end or will, whichever comes next. */
   expiryTimer: Timer | null = null;
@@ -70,6 +72,11 @@ export class Session {
     );
   }
 
+  /** Whether a client may continue this session: it is its user's. */
+  isFor(identity: Identity): boolean {
+    return this.unclaimed || this.identity.username === identity.username;
+  }
+
   /** Another connection of the same user continues the session: rights are those of now. */
   adopt(identity: Identity, version: Version, cleanStart: boolean): void {
     this.identity = identity;
@@ -77,6 +84,7 @@ export class Session {
     this.version = version;
     this.cleanStart = cleanStart;
     this.readVersion = -1;
+    this.unclaimed = false;
   }
 
   /** How this client's rights are found; those of its listener when it was last here, while it is absent. */

@@ -66,7 +66,7 @@ bridges.nng.sub.can {
     subscription = [ { remote_topic = "topic_can", nng_delimiter = ":", local_topic = "can", qos = 1 }, { remote_topic = "ekuiper" } ]
 }
 rules.sqlite { path = "/x.db", rules = [ { sql = "SELECT * FROM \\"t/#\\" // no comment", table = broker } ] }
-preset.session.s { clientid = c }
+preset.session.s { clientid = c, topic = [ { remote_topic = "down/#", qos = 2, retain_as_published = true }, { remote_topic = "x", stream_id = 1 } ] }
 plugin { libs = [ { path = "/x.so" } ] }
 exchange_client.mq1 { exchange_url = "tcp://127.0.0.1:10000", exchange { topic = "t", ringbus = { name = "ring", cap = 1000 } } }
 parquet { dir = "/x" }
@@ -104,6 +104,16 @@ describe("a file of NanoMQ's", () => {
       { remoteTopic: 'ekuiper', qos: 0 },
     ]);
     expect(c.webhook?.events).toHaveLength(2);
+    expect(c.presets).toMatchObject([
+      {
+        name: 's',
+        clientId: 'c',
+        subscriptions: [
+          { topicFilter: 'down/#', qos: 2, retainAsPublished: true, retainHandling: 0 },
+          { topicFilter: 'x', qos: 1, retainAsPublished: false, retainHandling: 0 },
+        ],
+      },
+    ]);
   });
 
   test('turns persistence on with its sqlite block', () => {
@@ -137,7 +147,7 @@ describe("a file of NanoMQ's", () => {
       'bridges.mqtt.cache',
       'bridges.aws',
       'rules',
-      'preset',
+      'preset.session.s.topic[1].stream_id',
       'plugin',
       'exchange_client',
       'parquet',
