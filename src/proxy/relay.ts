@@ -2,7 +2,7 @@
 // Made by entrance.ts. The rules are those of the moment it came: a reload does not change them under a connection.
 //
 //   reading --CONNECT--> judged --local--> handed to the broker (tap.ts)
-//      |                   |-----server--> dialing --connected--> open (splice.ts) --> over
+//      |                   |-----server--> dialing --connected--> open (session.ts) --> over
 //      |  time, bytes      |  rights, limits, route   | no server left
 //      '------------ refused (closed, or CONNACK with a reason) ------------> over
 //
@@ -16,19 +16,19 @@ import { NOT_AUTHORIZED, SERVER_UNAVAILABLE, UNSUPPORTED_PROTOCOL_VERSION } from
 import type { Connection } from '../transport/transport.ts';
 import type { Entry, Status } from './accesslog.ts';
 import { helloName } from './clienthello.ts';
-import { ConnackWatch } from './connack.ts';
 import { Dialing } from './dialing.ts';
 import type { Entrance } from './entrance.ts';
 import { connectionFacts, type Facts, takeConnect } from './facts.ts';
 import { Guard } from './guard.ts';
 import { type ConnectLayout, readLayout } from './layout.ts';
+import type { Out } from './packetstream.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
 import { Preread } from './preread.ts';
 import { LOCAL } from './proxy.ts';
 import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
-import { Splice, type SpliceEnd } from './splice.ts';
+import { type Load, Session } from './session.ts';
 import { Tally } from './tally.ts';
 import { Tap } from './tap.ts';
 import { Counted, judge, type Passage } from './verdict.ts';
@@ -36,25 +36,6 @@ import { Counted, judge, type Passage } from './verdict.ts';
 const OUT_OF_DESCRIPTORS = 'out of file descriptors';
 
 type State = 'reading' | 'dialing' | 'open' | 'local' | 'over';
-
-/** What `idle_timeout = auto` adds to one and a half keep alives: the server, who knows better, closes first. */
-const IDLE_GRACE_MS = 10_000;
-/** One side has ended, the other takes nothing of what is left for it: after this it gets no more. */
-const ENDING_MS = 30_000;
-
-const END_REASONS: Readonly<Record<SpliceEnd, string>> = {
-  client: 'closed by client',
-  server: 'closed by server',
-  'client-error': 'client connection lost',
-  'server-error': 'server connection lost',
-};
-
-/** What goes to a server: null stands for bytes that nobody has read. */
-interface Load {
-  readonly bytes: Buffer | null;
-  /** null = the client speaks something else, or nothing is known of it. */
-  readonly passage: Passage | null;
-}
 
 export class Relay {
   private state: State = 'reading';
@@ -71,14 +52,9 @@ export class Relay {
   private pool: Pool | null = null;
   private peer: Peer | null = null;
   private dialing: Dialing | null = null;
-  private splice: Splice | null = null;
+  private session: Session | null = null;
   private tap: Tap | null = null;
   private guard: Guard | null = null;
-  /** Milliseconds without a byte that end an open session; 0 = never. */
-  private idleMs = 0;
-  private seenMark = 0;
-  private seenMs = 0;
-
   constructor(home: Entrance, rules: Rules, client: Connection) {
     this.home = home;
     this.rules = rules;
@@ -116,30 +92,14 @@ export class Relay {
 
   /** Called now and then: ends a session that has been silent for too long. Also brings the byte metrics up to date. */
   sweep(nowMs: number): void {
-    const { splice, tally } = this;
-    tally.tell();
-    if (this.state !== 'open' || splice === null) return;
-    // What one side takes moves it on as well as what the other sends.
-    const mark = tally.bytesIn + tally.bytesOut - splice.waiting;
-    if (mark !== this.seenMark) {
-      this.seenMark = mark;
-      this.seenMs = nowMs;
-      return;
-    }
-    const silentMs = nowMs - this.seenMs;
-    if (splice.ending && silentMs >= ENDING_MS) {
-      splice.destroy();
-      this.finish(200, 'the other side takes nothing more');
-    } else if (this.idleMs > 0 && silentMs >= this.idleMs) {
-      void splice.stop();
-      this.finish(200, 'idle');
-    }
+    this.tally.tell();
+    if (this.state === 'open') this.session?.sweep(nowMs);
   }
 
   /** Ends the session because the proxy stops; resolves when its connections are closed. Those of the built-in broker go on, they are the broker's. */
   async stop(): Promise<void> {
-    const gone = this.splice?.stop();
-    if (this.splice === null && this.tap === null) this.client.destroy();
+    const gone = this.session?.stop();
+    if (this.session === null && this.tap === null) this.client.destroy();
     this.finish(200, 'proxy stops');
     await gone;
   }
@@ -147,7 +107,7 @@ export class Relay {
   /** Closes at once what stop() has left lingering. */
   destroy(): void {
     if (this.tap !== null) return;
-    this.splice?.destroy();
+    this.session?.destroy();
     this.client.destroy();
   }
 
@@ -297,69 +257,28 @@ export class Relay {
     this.join(reached.server, load);
   }
 
-  private join(server: Connection, { bytes, passage }: Load): void {
-    const { client, facts, home } = this;
+  private join(server: Connection, load: Load): void {
+    const { client, facts, home, rewrittenId } = this;
     const { idleTimeoutMs, halfClose } = this.rules.options;
     this.state = 'open';
-    this.seenMs = this.home.parts.clock.mono();
-    this.idleMs = idleTimeoutMs ?? idleOf(facts.keepAlive);
-    const splice = new Splice(client, server, halfClose, (end) => this.finish(200, END_REASONS[end]));
-    this.splice = splice;
-    this.tally.stage = splice;
-    splice.start();
-    const filter = this.guarding(
-      passage,
-      (out) => splice.up.send(out),
-      (out) => splice.down.send(out),
-      (on) => splice.up.hold(on),
-    );
-    if (bytes !== null) {
-      if (filter === null) splice.up.send(bytes);
-      else filter.fromClient(bytes);
-    }
-    if (passage === null) splice.down.read(home.parts.transports.buffers);
-    else this.watchConnack(server, splice, filter);
-    if (filter === null) splice.up.read(home.parts.transports.buffers);
-    else client.onData(splice.up.counting((chunk) => filter.fromClient(chunk)));
-    splice.up.resume();
-  }
-
-  /** The server's first packet is looked at; what is behind it only by a filter. */
-  private watchConnack(server: Connection, splice: Splice, filter: Guard | null): void {
-    const { facts, home } = this;
-    if (facts.version === 0) return;
-    const watch = new ConnackWatch(facts.version, facts.clientId === '' ? this.rewrittenId : null);
-    const { down } = splice;
-    const pass = (bytes: Buffer): void => {
-      if (filter === null) down.send(bytes);
-      else filter.fromServer(bytes);
-    };
-    splice.beforeServerEnd = () => {
-      const rest = watch.rest();
-      if (rest !== null) pass(rest);
-    };
-    server.onData(
-      down.counting((chunk) => {
-        const seen = watch.push(chunk);
-        if (seen === null) return;
-        if (seen.reasonCode !== null) home.connackSeen(seen.reasonCode);
-        if (seen.serverKeepAlive !== null && this.rules.options.idleTimeoutMs === null)
-          this.idleMs = idleOf(seen.serverKeepAlive); // [MQTT-3.2.2-21]
-        splice.beforeServerEnd = null;
-        if (filter === null) down.read(home.parts.transports.buffers);
-        else server.onData(down.counting((next) => filter.fromServer(next)));
-        pass(seen.bytes);
-      }),
-    );
+    const session = new Session({
+      home,
+      client,
+      server,
+      facts,
+      idleTimeoutMs,
+      halfClose,
+      rewrittenId,
+      guarding: (toServer, toClient, hold) => this.guarding(load.passage, toServer, toClient, hold),
+      onOver: (status, reason) => this.finish(status, reason),
+    });
+    this.session = session;
+    this.tally.stage = session;
+    session.start(load);
   }
 
   /** Reads every packet of this client from now on; null = nothing is to be looked at. */
-  private guarding(
-    passage: Passage | null,
-    toServer: (bytes: Buffer) => void,
-    toClient: (bytes: Buffer) => void,
-    hold: (on: boolean) => void,
-  ): Guard | null {
+  private guarding(passage: Passage | null, toServer: Out, toClient: Out, hold: (on: boolean) => void): Guard | null {
     const { home } = this;
     const { version } = this.facts;
     if (passage === null || passage.filter === null || version === 0) return null;
@@ -380,12 +299,12 @@ export class Relay {
   // ---- the end
 
   /** The filter met what is no MQTT, or what the rules end a session for. */
-  private broken(error: ProtocolError, toClient: (bytes: Buffer) => void): void {
+  private broken(error: ProtocolError, toClient: Out): void {
     const { facts } = this;
     if (facts.version === 5)
       toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null })); // [MQTT-4.13.1-1]
-    if (this.splice === null) this.client.end();
-    else void this.splice.stop();
+    if (this.session === null) this.client.end();
+    else void this.session.stop();
     this.finish(error.reasonCode === NOT_AUTHORIZED ? 403 : 400, error.message);
   }
 
@@ -442,9 +361,4 @@ export class Relay {
       reason,
     };
   }
-}
-
-/** Seconds to the milliseconds of silence that end a session; without keep alive the kernel's own probes have to do. */
-function idleOf(keepAlive: number): number {
-  return keepAlive === 0 ? 0 : keepAlive * 1500 + IDLE_GRACE_MS;
 }

@@ -1,5 +1,5 @@
 // Two connections joined: what comes in on one goes out on the other, both ways, until one side ends.
-// Made by relay.ts when the server is connected. Knows nothing of MQTT; no work per packet, one call per chunk.
+// Made by session.ts. Knows nothing of MQTT; no work per packet, one call per chunk.
 // Chunks are handed on without copying where the seam of transport/ says that they belong to the reader. Memory is bounded in bytes and in
 // pieces: past a mark the side that sends is paused until the other has taken most of it.
 import type { Connection, ReadBuffers } from '../transport/transport.ts';
