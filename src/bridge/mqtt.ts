@@ -12,17 +12,19 @@ import type { Cell } from '../base/metrics.ts';
 import type { LocalClient } from '../broker/broker.ts';
 import type { Hold, Publication } from '../mqtt/message.ts';
 import type { AckPacket, ConnackPacket, Qos } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from './bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from './counters.ts';
 import { connectPacket, remoteTarget } from './mqttconnect.ts';
-import { Fetcher } from './mqttfetch.ts';
+import { Fetcher, type Loops } from './mqttfetch.ts';
 import { LoopProbe } from './mqttloop.ts';
 import type { MqttParts, Retry } from './mqttoptions.ts';
 import type { MqttOutbox, Outgoing } from './mqttoutbox.ts';
 import { type EndKind, Remote, type RemoteUser } from './mqttremote.ts';
 import { describeFetch, describeForward, type Forwarder, ForwardRule } from './mqttrules.ts';
+import { Via } from './mqttvia.ts';
 
 const WARN_EVERY_MS = 1000;
 /** Looks at the outbox while a stop waits for it. */
@@ -35,7 +37,7 @@ const USERNAME = 'mqtt_bridge';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
+export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
   options: MqttBridgeOptions;
   readonly clientId: string;
   private readonly parts: MqttParts;
@@ -61,6 +63,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
   private told = '';
   private readonly inbound = new Set<number>();
   private readonly probe: LoopProbe;
+  private readonly via = new Via();
   private readonly loops: Cell;
   /** The message on its way, reused for those that are not kept. */
   private readonly passing: Mutable<Outgoing> = {
@@ -90,7 +93,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
     this.retry = parts.retry(options.backoffMaxMs);
     this.servers = [options.server, ...options.hybridServers];
-    this.fetcher = new Fetcher(options, parts, this.warn);
+    this.fetcher = new Fetcher(options, parts, this.warn, this);
   }
 
   async start(): Promise<void> {
@@ -174,8 +177,19 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
 
   // ---- local to remote
 
+  crossed(properties: Properties | null): boolean {
+    return properties !== null && this.options.loopGuard && this.via.crossed(properties);
+  }
+
+  /** With this bridge's mark, where the remote can carry it. */
+  marked(properties: Properties | null): Properties | null {
+    const { loopGuard, protoVer } = this.options;
+    return loopGuard && protoVer === 5 ? this.via.marked(properties) : properties;
+  }
+
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
     const { outbox } = this;
+    const properties = this.marked(publication.properties);
     if (this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) {
       this.loops.value++;
       this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
@@ -185,7 +199,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
       passing.topic = topic;
       passing.payload = publication.payload();
       passing.retain = retain;
-      passing.properties = publication.properties;
+      passing.properties = properties;
       passing.expiresAt = publication.expiresAt;
       if (outbox.pass(passing, rule)) return;
       const open = remote?.open === true;
@@ -194,7 +208,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, RemoteUser {
         return;
       }
     }
-    const outcome = outbox.take(publication.message(), topic, qos, retain, rule);
+    const outcome = outbox.take(publication.message(), topic, qos, retain, rule, properties);
     if (outcome === 'taken') {
       // The publisher's acknowledgement waits for the commit, unless the remote is quicker.
       if (qos > 0 && this.parts.journal.durable) publication.stored = true;

@@ -6,6 +6,7 @@ import type { Cell } from '../base/metrics.ts';
 import type { LocalClient } from '../broker/broker.ts';
 import { Hold, type Publication } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import { NOT_AUTHORIZED, QUOTA_EXCEEDED, reasonText, SUCCESS, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
 import { isShared } from '../mqtt/topic.ts';
 import { BRIDGE_METRICS } from './counters.ts';
@@ -13,6 +14,12 @@ import type { MqttBridgeOptions, MqttParts, MqttSubscription } from './mqttoptio
 import type { Remote } from './mqttremote.ts';
 import { FetchRule } from './mqttrules.ts';
 import { type FilterSink, Transparent } from './mqtttransparent.ts';
+
+/** Whether a message has crossed the bridge before, and its properties once it has. */
+export interface Loops {
+  crossed(properties: Properties | null): boolean;
+  marked(properties: Properties | null): Properties | null;
+}
 
 export class Fetcher {
   rules: readonly FetchRule[] = [];
@@ -23,12 +30,15 @@ export class Fetcher {
   private readonly warn: Log;
   private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
   private readonly transparent: Transparent | null;
+  private readonly loops: Loops;
   private client: LocalClient | null = null;
   private lastHold: Hold | null = null;
   /** All subscriptions were granted in the session that the remote keeps. */
   private subscribed = false;
 
-  constructor(options: MqttBridgeOptions, parts: MqttParts, warn: Log) {
+  /** @param loops tells what has crossed this bridge before, and marks what crosses it now */
+  constructor(options: MqttBridgeOptions, parts: MqttParts, warn: Log, loops: Loops) {
+    this.loops = loops;
     this.options = options;
     this.parts = parts;
     this.log = parts.log;
@@ -109,6 +119,11 @@ export class Fetcher {
   private accept(rule: FetchRule, publication: Publication, topic: string | null): number {
     const { counters, options } = rule;
     counters.matched.value++;
+    // No Local holds only for what comes straight back; this is for what has gone round.
+    if (options.noLocal && this.loops.crossed(publication.properties)) {
+      counters.drop('loop');
+      return SUCCESS;
+    }
     const code =
       topic === null ? TOPIC_NAME_INVALID : this.publish(publication, topic, options.retain ?? publication.retain);
     if (code === SUCCESS) {
@@ -123,7 +138,7 @@ export class Fetcher {
     const { client } = this;
     if (client === null) return QUOTA_EXCEEDED;
     const { buffer, payloadStart, payloadEnd, qos, properties } = publication;
-    const outcome = client.publish(topic, buffer, payloadStart, payloadEnd, qos, retain, properties);
+    const outcome = client.publish(topic, buffer, payloadStart, payloadEnd, qos, retain, this.loops.marked(properties));
     if (outcome === 'denied') return NOT_AUTHORIZED;
     if (outcome === 'invalid-topic') return TOPIC_NAME_INVALID;
     if (outcome === 'refused') return QUOTA_EXCEEDED;

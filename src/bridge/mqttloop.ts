@@ -1,5 +1,5 @@
 // Notices when messages go round in circles: one forwarded message is remembered at a time, and counted when it comes by again.
-// Used by mqtt.ts for what it forwards. Only tells; bridges stop the loops they can know of themselves (mqttrules.ts, No Local).
+// Used by mqtt.ts for what it forwards. Only tells; bridges stop the loops they can know of themselves (mqttrules.ts, mqttvia.ts, No Local).
 // A device that repeats one value very fast looks the same, so this is a suspicion and never a reason to drop.
 import type { Clock } from '../base/clock.ts';
 

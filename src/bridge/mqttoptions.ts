@@ -77,6 +77,8 @@ export interface MqttBridgeOptions {
   /** Keep QoS 0 messages while the remote broker is away. */
   readonly retryQos0: boolean;
   readonly noLocalV4: boolean;
+  /** Messages leave with this bridge's mark (5.0), and what has it is not forwarded. */
+  readonly loopGuard: boolean;
   readonly connProperties: {
     readonly sessionExpiryIntervalSeconds: number;
     readonly receiveMaximum: number;

@@ -118,9 +118,10 @@ export class MqttOutbox {
     qos: Qos,
     retain: boolean,
     rule: number,
+    properties: Properties | null = message.properties,
   ): 'taken' | Extract<DropReason, 'queue-full' | 'store-full'> {
     const { journal, name, maxBytes } = this.options;
-    const { payload, properties, expiresAt, bytes } = message;
+    const { payload, expiresAt, bytes } = message;
     if ((this.maxLength > 0 && this.length >= this.maxLength) || this.bytes + bytes > maxBytes) {
       this.count(rule)?.drop('queue-full');
       return 'queue-full';

@@ -4,6 +4,7 @@ import type { Metrics } from '../base/metrics.ts';
 import type { LocalReceiver, LocalSubscription } from '../broker/broker.ts';
 import type { Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import { parseShare } from '../mqtt/topic.ts';
 import { RuleCounters } from './counters.ts';
 import type { MqttForward, MqttSubscription } from './mqttoptions.ts';
@@ -12,6 +13,8 @@ import { TopicMapper } from './mqtttopic.ts';
 /** Who sends what the rules take. */
 export interface Forwarder {
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void;
+  /** Whether the message has crossed this bridge before. */
+  crossed(properties: Properties | null): boolean;
 }
 
 /** Local to remote. */
@@ -37,7 +40,7 @@ export class ForwardRule implements LocalReceiver {
 
   receive(publication: Publication): void {
     const { counters, options } = this;
-    if (publication.origin.bridge === this.bridge) {
+    if (publication.origin.bridge === this.bridge || this.forwarder.crossed(publication.properties)) {
       counters.drop('loop');
       return;
     }

@@ -165,6 +165,8 @@ export interface MqttBridgeConfig {
   readonly retryQos0: boolean;
   /** Sets the bridge bit 0x80 with 3.1 and 3.1.1. */
   readonly noLocalV4: boolean;
+  /** Messages forwarded with 5.0 carry a mark; what comes back with it is not forwarded again. */
+  readonly loopGuard: boolean;
   readonly connProperties: {
     readonly sessionExpiryIntervalSeconds: number;
     readonly receiveMaximum: number;

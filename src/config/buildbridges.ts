@@ -277,6 +277,7 @@ export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): Mqtt
     transparent: block.transparent,
     retryQos0: block.retry_qos_0,
     noLocalV4: block.no_local_v4,
+    loopGuard: block.loop_guard,
     connProperties: {
       sessionExpiryIntervalSeconds: conn.session_expiry_interval,
       receiveMaximum: conn.receive_maximum,

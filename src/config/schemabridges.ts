@@ -251,6 +251,10 @@ export const MQTT_BRIDGE = block(
       default: true,
       text: 'Tell the remote broker that this is a bridge (bit 0x80), so that nothing comes back.',
     }),
+    loop_guard: flag({
+      default: true,
+      text: 'With MQTT 5: mark what is forwarded (User Property tidegate-via), and forward nothing that has this mark.',
+    }),
     conn_properties: block(
       {
         session_expiry_interval: SECONDS('Session Expiry Interval.'),

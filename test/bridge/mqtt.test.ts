@@ -521,6 +521,38 @@ describe('loops', () => {
     expect(b.metrics.value('tidegate_bridge_loops_suspected_total', { bridge: 'up', type: 'mqtt' })).toBe(1);
   });
 
+  test('with 5.0 a message carries the mark of the bridge, and one that has it goes no further', async () => {
+    const b = bench({ ...FORWARD, protoVer: 5 });
+    const call = await b.connected();
+    b.publish('up/a', 'first', 1);
+    const { properties } = await call.publish();
+    const mark = properties?.userProperties?.[0];
+    expect(mark).toEqual(['tidegate-via', expect.stringMatching(/^[\w-]{8}$/)]);
+    const nobody = { kind: 'client', clientId: 'x', username: null, bridge: null } as const;
+    b.broker.publish('up/a', 'back', 1, false, nobody, { userProperties: [['tidegate-via', `other,${mark?.[1]}`]] });
+    b.broker.publish('up/a', 'far', 1, false, nobody, { userProperties: [['tidegate-via', 'x'.repeat(200)]] });
+    b.broker.publish('up/a', 'other', 1, false, nobody, {
+      userProperties: [
+        ['a', 'b'],
+        ['tidegate-via', 'other'],
+      ],
+    });
+    const next = await call.publish();
+    expect(next.payload).toBe('other');
+    expect(next.properties?.userProperties).toEqual([
+      ['a', 'b'],
+      ['tidegate-via', `other,${mark?.[1]}`],
+    ]);
+    expect(b.dropped('loop')).toBe(2);
+  });
+
+  test('loop_guard = false leaves messages as they are', async () => {
+    const b = bench({ ...FORWARD, protoVer: 5, loopGuard: false });
+    const call = await b.connected();
+    b.publish('up/a', 'x', 1);
+    expect((await call.publish()).properties).toBeNull();
+  });
+
   test('different messages are no loop', async () => {
     const b = bench(FORWARD);
     await b.connected();

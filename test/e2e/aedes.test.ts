@@ -86,7 +86,7 @@ test('users and rights of files hold, and a reload closes who may not stay', asy
   await expect(connect(gateway.port)).rejects.toThrow(/Not authorized/i);
   await expect(connect(gateway.port, { username: 'u', password: 'wrong' })).rejects.toThrow(/Not authorized/i);
   const one = await connect(gateway.port, { username: 'u', password: 'secret' });
-  const closed = new Promise((resolve) => one.once('close', resolve));
+  const closed = new Promise<void>((resolve) => one.once('close', () => resolve()));
   writeFileSync(
     join(gateway.folder, 'test.conf'),
     `${HEAD}auth { allow_anonymous = false, password { "v" : "other" } }`,

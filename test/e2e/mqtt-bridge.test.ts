@@ -126,7 +126,10 @@ describe.skipIf(missing)(title, () => {
     await here.client.publishAsync('up/p', 'x', { qos: 1, properties });
     await there.until(() => there.packets.length === 1);
     const got = there.packets[0].properties;
-    expect([got?.contentType, { ...got?.userProperties }]).toEqual(['text/x', { k: 'v' }]);
+    expect([got?.contentType, { ...got?.userProperties }]).toEqual([
+      'text/x',
+      { k: 'v', 'tidegate-via': expect.any(String) },
+    ]);
     expect(got?.messageExpiryInterval).toBeGreaterThan(90);
   });
 
@@ -228,6 +231,66 @@ async function exactlyOne(herePort: number, therePort: number): Promise<void> {
     expect(side.texts().sort()).toEqual(wanted);
   }
 }
+
+/** Asks both sides until nothing has crossed any bridge for so many questions in a row; false when it goes on and on. */
+async function comesToRest(gateways: readonly TestGateway[], sides: readonly Inbox[]): Promise<boolean> {
+  const crossings = (): number =>
+    gateways
+      .flatMap(({ gateway }) => gateway.bridges.list())
+      .flatMap((bridge) => [...bridge.rules, ...(bridge.remote?.fetching ?? [])])
+      .reduce((sum, rule) => sum + rule.matched, 0);
+  let last = -1;
+  for (let quiet = 0, asked = 0; quiet < 50; asked++) {
+    for (const side of sides) await side.client.publishAsync('elsewhere', '', { qos: 2 });
+    const now = crossings();
+    quiet = now === last ? quiet + 1 : 0;
+    last = now;
+    if (asked > 2000) return false;
+  }
+  return true;
+}
+
+describe('bridges that face each other', () => {
+  const facing = (name: string, port: number): string =>
+    `bridges.mqtt.${name} { server = "mqtt-tcp://127.0.0.1:${port}", clientid = ${name}, proto_ver = 5, clean_start = true, backoff_max = 100ms,
+      forwards = [ { local_topic = "t/#" } ], subscription = [ { remote_topic = "t/#", qos = 1 } ] }\n`;
+
+  test('with 5.0 nothing goes round: on each side all is there, and it comes to rest', async () => {
+    const [onePort, twoPort] = [await freePort(), await freePort()];
+    const listen = (port: number): string => `listeners.tcp { bind = "127.0.0.1:${port}" }\n`;
+    const one = await gatewayWith(listen(onePort) + facing('to_two', twoPort));
+    const two = await gatewayWith(listen(twoPort) + facing('to_one', onePort));
+    await bridgeState(one, 'to_two', 'connected');
+    await bridgeState(two, 'to_one', 'connected');
+    const [here, there] = [await client(onePort, {}, 't/#'), await client(twoPort, {}, 't/#')];
+    for (let i = 0; i < 20; i++) {
+      await here.client.publishAsync('t/here', String(i), { qos: 1 });
+      await there.client.publishAsync('t/there', String(i), { qos: 1 });
+    }
+    for (const side of [here, there])
+      await side.until(() => new Set(side.packets.map((p) => p.topic + p.payload)).size === 40);
+    expect(await comesToRest([one, two], [here, there])).toBe(true);
+  });
+
+  test.skipIf(programPath('mosquitto') === null)(
+    'with 5.0 a ring through a mosquitto comes to rest as well',
+    async () => {
+      const [onePort, twoPort, midPort] = [await freePort(), await freePort(), await freePort()];
+      await remoteOn(midPort);
+      const listen = (port: number): string => `listeners.tcp { bind = "127.0.0.1:${port}" }\n`;
+      // one -> mosquitto -> two -> one
+      const one = await gatewayWith(listen(onePort) + facing('out', midPort));
+      const two = await gatewayWith(listen(twoPort) + facing('mid', midPort) + facing('back', onePort));
+      await bridgeState(one, 'out', 'connected');
+      await bridgeState(two, 'mid', 'connected');
+      await bridgeState(two, 'back', 'connected');
+      const [here, there] = [await client(onePort, {}, 't/#'), await client(twoPort, {}, 't/#')];
+      for (let i = 0; i < 10; i++) await here.client.publishAsync('t/a', String(i), { qos: 1 });
+      await there.until(() => new Set(there.texts()).size === 10);
+      expect(await comesToRest([one, two], [here, there])).toBe(true);
+    },
+  );
+});
 
 /** 400 publishes while the link to the remote is cut ten times. */
 async function overBrokenLink(remotePort: number, version: number, qos: 1 | 2): Promise<void> {

@@ -196,6 +196,7 @@ export function mqttOptions(more: Partial<MqttBridgeOptions> = {}): MqttBridgeOp
     transparent: false,
     retryQos0: false,
     noLocalV4: true,
+    loopGuard: true,
     connProperties: {
       sessionExpiryIntervalSeconds: 0,
       receiveMaximum: 65_535,

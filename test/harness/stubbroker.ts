@@ -2,6 +2,7 @@
 import type { Broker, LocalClient, LocalOptions, LocalSubscription, PublishOutcome } from '../../src/broker/broker.ts';
 import { type Hold, Message, type Origin, Publication } from '../../src/mqtt/message.ts';
 import type { Qos } from '../../src/mqtt/packet.ts';
+import type { Properties } from '../../src/mqtt/property.ts';
 import { isTopicName, matches } from '../../src/mqtt/topic.ts';
 
 export interface Published {
@@ -85,8 +86,15 @@ export class StubBroker implements Pick<Broker, 'attach'> {
   }
 
   /** A publish from outside; returns what its acknowledgement waits for. */
-  publish(topic: string, payload: string, qos: Qos = 0, retain = false, origin: Origin = CLIENT): Hold | null {
-    return this.deliver(origin, topic, Buffer.from(payload, 'latin1'), qos, retain).held;
+  publish(
+    topic: string,
+    payload: string,
+    qos: Qos = 0,
+    retain = false,
+    origin: Origin = CLIENT,
+    properties: Properties | null = null,
+  ): Hold | null {
+    return this.deliver(origin, topic, Buffer.from(payload, 'latin1'), qos, retain, properties).held;
   }
 
   store(topic: string, payload: string): void {
@@ -103,8 +111,16 @@ export class StubBroker implements Pick<Broker, 'attach'> {
     return this.published.map(({ topic, payload }) => `${topic} ${payload}`);
   }
 
-  private deliver(origin: Origin, topic: string, payload: Buffer, qos: Qos, retain: boolean): Publication {
+  private deliver(
+    origin: Origin,
+    topic: string,
+    payload: Buffer,
+    qos: Qos,
+    retain: boolean,
+    properties: Properties | null = null,
+  ): Publication {
     const publication = new Publication(origin);
+    publication.properties = properties;
     publication.topic = topic;
     publication.qos = qos;
     publication.retain = retain;
