@@ -365,6 +365,63 @@ describe('over a restart', () => {
     expect(await (await later.client('watcher', KEEP)).messages()).toEqual([]);
   });
 
+  it('a Will Delay goes on while the broker is down, and the will is published once [MQTT-3.1.3-9]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    const watcher = await before.client('watcher', KEEP);
+    await watcher.subscribe('will', 1);
+    const will = {
+      topicName: 'will',
+      payload: Buffer.from('x'),
+      qos: 1,
+      retain: false,
+      properties: null,
+      delayInterval: 600,
+    } as const;
+    await (await before.client('gone', { ...KEEP, will })).drop();
+    const after = bind(await place.next({}, 400_000));
+    const again = await after.client('watcher', KEEP);
+    await after.room.advance(190_000);
+    expect(await again.messages()).toEqual([]);
+    await after.room.advance(20_000);
+    expect((await again.messages()).map((m) => m.topic)).toEqual(['will']);
+    const later = bind(await place.next({}, 1_000_000));
+    await later.room.advance(1_000_000);
+    expect(await (await later.client('watcher', KEEP)).messages()).toEqual([]);
+  });
+
+  it('a session ends at the time it would have ended without it, not later [MQTT-3.1.2-23]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    await (await before.client('short', { cleanStart: false, expiry: 100 })).drop();
+    await (await before.client('long', { cleanStart: false, expiry: 300 })).drop();
+    const between = bind(await place.next({}, 60_000));
+    await between.room.advance(30_000);
+    const after = bind(await place.next({}, 60_000));
+    expect((await after.client('short', { cleanStart: false, expiry: 100 })).present).toBe(false);
+    expect((await after.client('long', { cleanStart: false, expiry: 300 })).present).toBe(true);
+  });
+
+  it('Message Expiry goes on while the broker is down: what is over is gone, the rest says what is left [MQTT-3.3.2-5] [MQTT-3.3.2-6] [B052]', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    const c = await before.client('c', KEEP);
+    await c.subscribe('t', 1);
+    await c.drop();
+    const publisher = await before.client('p');
+    for (const messageExpiryInterval of [50, 500]) {
+      const properties = { messageExpiryInterval };
+      await publisher.published('t', `${messageExpiryInterval}`, 1, { properties });
+      await publisher.published(`r/${messageExpiryInterval}`, 'x', 1, { properties, retain: true });
+    }
+    const after = bind(await place.next({}, 100_000));
+    const back = await after.client('c', KEEP);
+    const left = (m: { properties: { messageExpiryInterval?: number } | null }) => m.properties?.messageExpiryInterval;
+    expect((await back.messages()).map((m) => [m.payload, left(m)])).toEqual([['500', 400]]);
+    await back.subscribe('r/#');
+    expect((await back.messages()).map((m) => [m.topic, left(m)])).toEqual([['r/500', 400]]);
+  });
+
   it('messages from before and after it arrive in order [B074]', async () => {
     const place = new Place();
     const filters = ['t'];

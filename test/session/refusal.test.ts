@@ -236,6 +236,29 @@ it('a 3.1.1 publisher to a kept session gets no PUBACK while the disk fails, and
   expect(came.filter((p) => p.type === PUBACK || p.type === DISCONNECT)).toEqual([]);
 });
 
+it('a disk that hangs holds back what waits for it, and nobody else', async () => {
+  const place = await Place.open();
+  const reader = await place.room.client('reader', KEEP);
+  await reader.subscribe('t', 1);
+  await reader.drop();
+  const live = await place.room.client('live');
+  await live.subscribe('#', 1);
+  const publisher = await place.room.client('p');
+  const other = await place.room.client('other');
+  writeFileSync(`${place.path}.fail`, 'hang');
+  const packetId = publisher.publish('t', 'kept', 1);
+  expect(await live.message()).toMatchObject({ payload: 'kept' });
+  // Nothing is stored of these: their acknowledgements do not wait for the disk.
+  for (let n = 0; n < 100; n++) {
+    expect(await other.published('passing', `${n}`, 1)).toBe(0);
+    expect(await live.message()).toMatchObject({ payload: `${n}` });
+  }
+  expect((await place.room.client('new')).present).toBe(false);
+  expect(await publisher.arrived()).toBe(0);
+  rmSync(`${place.path}.fail`);
+  expect(await publisher.packet(PUBACK)).toMatchObject({ packetId, reasonCode: 0 });
+});
+
 describe('while the store is full', () => {
   const payload = Buffer.alloc(20_000, 'x');
 
