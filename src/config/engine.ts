@@ -6,6 +6,14 @@ import type { Sink } from './sink.ts';
 /** Topics and filters of more levels cannot be matched there. */
 const MOST_LEVELS = 100;
 const KEEPALIVE_MULTIPLIER = 1.5;
+/** Bounds of the native engine on what clients make it keep. */
+const BOUNDS = [
+  'max_sessions',
+  'max_subscriptions',
+  'max_total_subscriptions',
+  'max_retained_messages',
+  'max_retained_bytes',
+] as const;
 
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
   const { broker, mqtt, persistence, sqlite, auth, preset } = root;
@@ -28,6 +36,9 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
     cannot(mqtt, 'max_topic_levels', `has topics of ${MOST_LEVELS} levels at most`);
   if (sink.written(mqtt, 'shared_available') && mqtt.shared_available)
     cannot(mqtt, 'shared_available', 'has no shared subscriptions');
+  for (const key of BOUNDS)
+    if (sink.written(mqtt, key) && mqtt[key] !== 0)
+      cannot(mqtt, key, 'bounds neither sessions nor subscriptions nor retained messages');
   if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
 }

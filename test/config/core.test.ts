@@ -355,5 +355,8 @@ describe('log, webhook and broker', () => {
     expect(refused('mqtt.max_topic_levels = 0')).toMatch(/^2:\d+ mqtt\.max_topic_levels: /);
     expect(refused('mqtt.shared_available = true')).toMatch(/^2:\d+ mqtt\.shared_available: /);
     expect(refused('auth.scram_file = "x"')).toMatch(/^\S+ auth\.scram_file: /);
+    expect(refused('mqtt.max_sessions = 10')).toMatch(/^2:\d+ mqtt\.max_sessions: /);
+    expect(config('broker.engine = aedes\nmqtt.max_sessions = 0').mqtt.maxSessions).toBe(0);
+    expect(refused('preset.session.a { clientid = "a" }')).toMatch(/^2:\d+ preset\.session: /);
   });
 });
