@@ -10,7 +10,6 @@ import type { Frame } from '../codec/codec.ts';
 import { ConnectError, encodeRefusal } from '../codec/connect.ts';
 import { checkFrame, decodePacket } from '../codec/packet.ts';
 import { encodeDisconnect } from '../codec/session.ts';
-import { encodeSuback, encodeUnsuback } from '../codec/subscribe.ts';
 import { Hold } from '../mqtt/message.ts';
 import {
   AUTH,
@@ -23,15 +22,12 @@ import {
   PUBCOMP,
   PUBREC,
   PUBREL,
-  SUBACK,
   SUBSCRIBE,
   type SubscribePacket,
-  UNSUBACK,
   UNSUBSCRIBE,
   type UnsubscribePacket,
   type Version,
 } from '../mqtt/packet.ts';
-import type { Properties } from '../mqtt/property.ts';
 import {
   BAD_AUTHENTICATION_METHOD,
   DISCONNECT_WITH_WILL,
@@ -41,7 +37,6 @@ import {
   NORMAL_DISCONNECTION,
   PROTOCOL_ERROR,
   QUOTA_EXCEEDED,
-  reasonText,
   SESSION_TAKEN_OVER,
   SUCCESS,
   UNSPECIFIED_ERROR,
@@ -68,7 +63,8 @@ import type { Registry } from './registry.ts';
 import type { Core } from './session.ts';
 import { Stall } from './stall.ts';
 import type { Session } from './state.ts';
-import { type Subscribed, subscribe, unsubscribe } from './subscribe.ts';
+import { SubscriptionAnswers } from './suback.ts';
+import { subscribe } from './subscribe.ts';
 
 export type ClientState = 'connect' | 'auth' | 'open' | 'closed';
 
@@ -295,7 +291,8 @@ export class Client {
         this.subscribe(decodePacket(this.version, buffer, frame) as SubscribePacket);
         return;
       case UNSUBSCRIBE:
-        this.unsubscribe(decodePacket(this.version, buffer, frame) as UnsubscribePacket);
+        if (session !== null)
+          this.answers(session).ended(decodePacket(this.version, buffer, frame) as UnsubscribePacket);
         return;
       case PINGREQ:
         decodePacket(this.version, buffer, frame);
@@ -330,67 +327,20 @@ export class Client {
   private subscribe(packet: SubscribePacket): void {
     const session = this.session;
     if (session === null) return;
+    const { packetId } = packet;
+    const answers = this.answers(session);
     const result = subscribe(this.core, session, this.listener.access(), packet);
-    if (result instanceof Promise) this.reader.suspend(result, (granted) => this.granted(packet.packetId, granted));
-    else this.granted(packet.packetId, result);
+    if (result instanceof Promise) this.reader.suspend(result, (granted) => answers.granted(packetId, granted));
+    else answers.granted(packetId, result);
   }
 
-  private granted(packetId: number, granted: Subscribed): void {
-    const properties = this.explain(granted.reasonCodes);
-    const answer = encodeSuback(this.version, { type: SUBACK, packetId, reasonCodes: granted.reasonCodes, properties });
-    if (!granted.stored) {
-      this.send(answer);
-      if (this.state === 'open') granted.afterAnswer();
-      return;
-    }
-    const session = this.session;
-    const hold = new Hold();
-    this.core.journal.barrier(hold);
-    if (session !== null) session.unsettled++;
-    hold.whenDone((code) => {
-      if (session !== null) session.unsettled--;
-      if (code >= 0x80) {
-        // Granted is what a restart would find: anything else is taken back.
-        granted.takeBack();
-        const properties = this.explain(granted.reasonCodes);
-        const { reasonCodes } = granted;
-        this.send(encodeSuback(this.version, { type: SUBACK, packetId, reasonCodes, properties }));
-      } else this.send(answer);
-      if (this.state === 'open') granted.afterAnswer();
+  private answers(session: Session): SubscriptionAnswers {
+    return new SubscriptionAnswers(this.core, session, this.version, {
+      isOpen: () => this.state === 'open',
+      send: (packet) => this.send(packet),
+      disconnect: (reasonCode, why) => this.disconnect(reasonCode, why),
+      reasonStrings: this.reasonStrings,
     });
-  }
-
-  private unsubscribe(packet: UnsubscribePacket): void {
-    const session = this.session;
-    if (session === null) return;
-    const { reasonCodes, stored, takeBack } = unsubscribe(this.core, session, packet);
-    const properties = this.explain(reasonCodes);
-    const answer = encodeUnsuback(this.version, { type: UNSUBACK, packetId: packet.packetId, reasonCodes, properties });
-    if (!stored) {
-      this.send(answer);
-      return;
-    }
-    const hold = new Hold();
-    this.core.journal.barrier(hold);
-    hold.whenDone((code) => {
-      if (code < 0x80) {
-        this.send(answer);
-        return;
-      }
-      takeBack();
-      // Before 5.0 an UNSUBACK cannot say that it failed.
-      if (this.version === 5) {
-        const { packetId } = packet;
-        this.send(encodeUnsuback(5, { type: UNSUBACK, packetId, reasonCodes, properties: this.explain(reasonCodes) }));
-      } else if (this.state === 'open')
-        this.disconnect(QUOTA_EXCEEDED, 'the end of a subscription could not be stored');
-    });
-  }
-
-  /** A reason string for the first failure, where the client wants one and it fits [MQTT-3.1.2-29]. */
-  private explain(reasonCodes: readonly number[]): Properties | null {
-    const failure = this.reasonStrings ? reasonCodes.find((code) => code >= 0x80) : undefined;
-    return failure === undefined ? null : { reasonString: reasonText(failure) };
   }
 
   private peerDisconnects(packet: DisconnectPacket): void {

@@ -6,7 +6,7 @@
 //   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
 //   enhanced.ts   AUTH: enhanced authentication                           stall.ts    clients that do not read
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
-//   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE                               registry.ts all sessions: lookup, expiry, wills
+//   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE; suback.ts what they are answered   registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
 //   stall.ts      clients that do not read                        contest.ts  client ids that two programs use
 //   held.ts       how much may wait for acknowledgements that are held back    caps.ts what is refused for lack of room
