@@ -121,13 +121,16 @@ const OUT_OF_DESCRIPTORS = Object.freeze({ code: 'EMFILE' });
 /** What the proxy listens and dials with. */
 export function proxyTransports(): ProxyTransports {
   const descriptors = new Descriptors();
+  const mayOpen = (): void => {
+    if (descriptors.short(DIAL_RESERVE))
+      throw new GatewayError('TRANSPORT-DIAL', 'out of file descriptors', OUT_OF_DESCRIPTORS);
+  };
   return {
     listen: proxyListener,
     buffers: new LargeBuffers(),
     descriptorLimit: descriptors.limit,
     dial: async (target, options) => {
-      if (descriptors.short(DIAL_RESERVE))
-        throw new GatewayError('TRANSPORT-DIAL', 'out of file descriptors', OUT_OF_DESCRIPTORS);
+      mayOpen();
       return dial(target, options);
     },
     resolve: async (host) => {
@@ -135,7 +138,10 @@ export function proxyTransports(): ProxyTransports {
       return [...new Set(found.map((entry) => entry.address))];
     },
     bindDatagrams: async (host, port) => (await import('./transport/udp.ts')).bindUdp(host, port),
-    connectDatagrams: async (address, port) => (await import('./transport/udp.ts')).connectUdp(address, port),
+    connectDatagrams: async (address, port) => {
+      mayOpen();
+      return (await import('./transport/udp.ts')).connectUdp(address, port);
+    },
     pushBack: withPushback,
     proxyHeader: (version, client) =>
       client === null

@@ -52,7 +52,8 @@ export class ClientFilter {
 
   mayPublish(topic: string): boolean {
     const { allow, deny } = this.options.publish;
-    if (deny.some((filter) => matches(filter, topic))) return false;
+    // By the levels alone: a wildcard that forbids means topics that begin with $ as well, only one that allows does not [MQTT-4.7.2-1].
+    if (deny.some((filter) => overlaps(filter, topic))) return false;
     return allow.length === 0 || allow.some((filter) => matches(filter, topic));
   }
 

@@ -116,7 +116,11 @@ class ClientStream extends PacketStream {
     const named = head.topicEnd > head.topicStart;
     if ((prefix === '' || !named) && head.properties?.responseTopic === undefined && userProperties.length === 0)
       return frame.packetStart;
-    if (head.topicEnd - head.topicStart + prefixBytes.length > TEXT_MAX_BYTES) return this.deny(head);
+    if (head.topicEnd - head.topicStart + prefixBytes.length > TEXT_MAX_BYTES) {
+      const alias = head.properties?.topicAlias;
+      if (alias !== undefined) this.deniedAliases.add(alias);
+      return this.deny(head);
+    }
     const topic = named ? [prefixBytes, bytes.subarray(head.topicStart, head.topicEnd)] : [];
     this.put(newHead(bytes, frame, head, topic, this.newProperties(head), version));
     return head.end;
@@ -134,9 +138,14 @@ class ClientStream extends PacketStream {
   }
 
   private allowed(bytes: Buffer, head: Head): boolean {
-    if (!this.filter.checksTopics) return true;
     const alias = head.properties?.topicAlias;
-    if (head.topicStart === head.topicEnd) return alias !== undefined && !this.deniedAliases.has(alias);
+    const named = head.topicEnd > head.topicStart;
+    if (!this.filter.checksTopics) {
+      if (alias === undefined || !named) return alias === undefined || !this.deniedAliases.has(alias);
+      this.deniedAliases.delete(alias);
+      return true;
+    }
+    if (!named) return alias !== undefined && !this.deniedAliases.has(alias);
     if (!isText(bytes, head.topicStart, head.topicEnd))
       throw new ProtocolError(MALFORMED_PACKET, 'topic name is not well-formed UTF-8'); // [MQTT-3.3.2-1]
     const allowed = this.filter.mayPublish(bytes.toString('utf8', head.topicStart, head.topicEnd));

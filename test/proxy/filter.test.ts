@@ -48,6 +48,13 @@ describe('overlaps', () => {
 });
 
 describe('the filter of a client', () => {
+  it('denies topics that begin with $ by wildcards too, and allows them by none [MQTT-4.7.2-1]', () => {
+    const denied = filter({ publish: { allow: [], deny: ['#'] } });
+    const allowed = filter({ publish: { allow: ['#', '+/x'], deny: [] } });
+    expect(['$SYS/x', 'a'].map((topic) => denied.mayPublish(topic))).toEqual([false, false]);
+    expect(['$SYS/x', 'a'].map((topic) => allowed.mayPublish(topic))).toEqual([false, true]);
+  });
+
   it('looks at deny before allow', () => {
     const { mayPublish } = {
       mayPublish: (t: string) => filter({ publish: { allow: ['dev/#'], deny: ['dev/secret/#'] } }).mayPublish(t),

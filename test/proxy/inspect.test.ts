@@ -151,6 +151,19 @@ describe('on the way to the server', () => {
     expect(s.server()).toBe(hex(publish(5, 'ok/x', 0, { topicAlias: 4 }), publish(5, '', 0, { topicAlias: 4 })));
   });
 
+  it('a topic too long for its prefix is not sent, nor what its alias meant before', () => {
+    const s = session({ prefix: 'p/' }, 5);
+    const long = 'x'.repeat(65_534);
+    s.fromClient.push(publish(5, 'a', 0, { topicAlias: 4 }));
+    expect(s.server()).toBe(hex(publish(5, 'p/a', 0, { topicAlias: 4 })));
+    s.fromClient.push(publish(5, long, 0, { topicAlias: 4 }));
+    s.fromClient.push(publish(5, '', 0, { topicAlias: 4 }));
+    expect([s.server(), s.cells.publishDenied.value]).toEqual(['', 2]);
+    s.fromClient.push(publish(5, 'b', 0, { topicAlias: 4 }));
+    s.fromClient.push(publish(5, '', 0, { topicAlias: 4 }));
+    expect(s.server()).toBe(hex(publish(5, 'p/b', 0, { topicAlias: 4 }), publish(5, '', 0, { topicAlias: 4 })));
+  });
+
   it('with denied = disconnect the session has to end', () => {
     const s = session({ publish: { allow: [], deny: ['#'] }, denied: 'disconnect' });
     expect(() => s.fromClient.push(publish(4, 'x'))).toThrow(ProtocolError);

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of the proxy are written like this
 // Clients through a proxy, from their first byte to their line in the metrics, on connections without sockets and with a clock of our own.
 import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayError } from '../../src/base/errors.ts';
 import { encodeConnack } from '../../src/codec/connect.ts';
 import { encodePublish } from '../../src/codec/publish.ts';
 import { CONNACK } from '../../src/mqtt/packet.ts';
@@ -147,6 +148,39 @@ describe('a client', () => {
     await memory.clock.advanceAsync(700);
     await settled();
     expect([waits, b.length]).toEqual([[700, 700], 1]);
+  });
+
+  it('is refused while file descriptors are short, without blaming the server or asking the next one', async () => {
+    const memory = memoryParts();
+    const a = await memoryServer(memory.network, A.addr);
+    let short = true;
+    let dials = 0;
+    const dial: typeof memory.parts.transports.dial = (target, options) => {
+      dials++;
+      if (!short) return memory.parts.transports.dial(target, options);
+      return Promise.reject(new GatewayError('TRANSPORT-DIAL', 'no more', { code: 'EMFILE' }));
+    };
+    const parts = { ...memory.parts, transports: { ...memory.parts.transports, dial } };
+    const options = { proxies: [proxyOptions({ reject: 'connack' })], upstreams: [upstreamOptions('pool', [A, B])] };
+    running = new Proxies(parts, options);
+    await running.start();
+    const send = async (): Promise<Catch> => {
+      const client = new Catch(await memory.network.dial('proxy:1'), true);
+      client.connection.write(connectBytes(), () => {});
+      await settled();
+      return client;
+    };
+    expect([(await send()).all.toString('hex'), dials]).toEqual(['20020003', 1]);
+    expect(memory.metrics.value('tidegate_proxy_refused_total', { proxy: 'p', status: '503' })).toBe(1);
+    expect(running.upstreams()[0].servers.map(({ state, fails, connections }) => [state, fails, connections])).toEqual([
+      ['up', 0, 0],
+      ['up', 0, 0],
+    ]);
+    short = false;
+    await memoryServer(memory.network, B.addr);
+    await send();
+    await send();
+    expect(a).toHaveLength(1);
   });
 
   it('is one of a thousand at once, each routed by its id, and none leaves anything behind', async () => {
