@@ -14,8 +14,9 @@ import type { Message } from '../mqtt/message.ts';
 import type { AckPacket, Qos } from '../mqtt/packet.ts';
 import { PUBACK, PUBCOMP, PUBREC } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import type { Journal, SpoolEntry } from '../store/store.ts';
+import type { SpoolEntry } from '../store/store.ts';
 import type { DropReason, RuleCounters } from './counters.ts';
+import { Keeping, type SpoolJournal } from './keeping.ts';
 import { decodeSpooled, encodeSpooled } from './mqttspool.ts';
 
 /** Packet ids 1 to 65,000 belong to PUBLISH; those above to SUBSCRIBE and UNSUBSCRIBE (mqttremote.ts). */
@@ -60,7 +61,7 @@ export interface OutLink {
 export interface OutboxOptions {
   /** Of the bridge, as the journal knows it. */
   readonly name: string;
-  readonly journal: Pick<Journal, 'durable' | 'accepting' | 'spoolPut' | 'spoolDelete'>;
+  readonly journal: SpoolJournal;
   readonly clock: Clock;
   /** Bytes of all messages together. */
   readonly maxBytes: number;
@@ -93,12 +94,11 @@ export class MqttOutbox {
   /** QoS 2 exchanges under way on this connection. */
   private exchanges = 0;
   private link: OutLink | null = null;
-  private nextSequence: number;
+  private readonly keeping: Keeping;
 
   constructor(options: OutboxOptions, restored: readonly SpoolEntry[]) {
     this.options = options;
-    // Beyond what an earlier process has used, unless its messages are known and say it exactly.
-    this.nextSequence = options.clock.now();
+    this.keeping = new Keeping(options.name, options.journal, options.clock, restored);
     for (const entry of restored) this.restore(entry);
   }
 
@@ -120,20 +120,21 @@ export class MqttOutbox {
     rule: number,
     properties: Properties | null = message.properties,
   ): 'taken' | Extract<DropReason, 'queue-full' | 'store-full'> {
-    const { journal, name, maxBytes } = this.options;
+    const { keeping } = this;
+    const { maxBytes } = this.options;
     const { payload, expiresAt, bytes } = message;
     if ((this.maxLength > 0 && this.length >= this.maxLength) || this.bytes + bytes > maxBytes) {
       this.count(rule)?.drop('queue-full');
       return 'queue-full';
     }
-    const spooled = qos > 0 && journal.durable;
-    if (spooled && !journal.accepting) {
+    const spooled = qos > 0 && keeping.durable;
+    if (spooled && !keeping.accepting) {
       this.count(rule)?.drop('store-full');
       return 'store-full';
     }
-    const sequence = this.nextSequence++;
-    if (spooled)
-      journal.spoolPut(name, sequence, encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }));
+    const sequence = spooled
+      ? keeping.put(encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }))
+      : keeping.number();
     this.waiting.push({
       sequence,
       topic,
@@ -245,13 +246,12 @@ export class MqttOutbox {
     this.byId.clear();
     this.owed = [];
     this.owedSent = 0;
-    if (this.options.journal.durable) this.options.journal.spoolDelete(this.options.name, Number.POSITIVE_INFINITY);
+    this.keeping.clear();
   }
 
   // ---- inside
 
   private restore({ sequence, bytes: stored }: SpoolEntry): void {
-    this.nextSequence = sequence + 1;
     const message = decodeSpooled(stored);
     if (message === null) {
       this.damaged++;
@@ -338,7 +338,7 @@ export class MqttOutbox {
       this.flying.shift();
       if (head.spooled) last = head.sequence;
     }
-    if (last >= 0) this.options.journal.spoolDelete(this.options.name, last);
+    if (last >= 0) this.keeping.forget(last);
   }
 
   private count(rule: number): RuleCounters | null {

@@ -11,15 +11,14 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Fifo } from '../base/queue.ts';
 import { copyBytes } from '../base/writer.ts';
-import type { Journal, Restored, SpoolEntry } from '../store/store.ts';
+import type { Restored, SpoolEntry } from '../store/store.ts';
 import type { NngBridgeOptions } from './bridge.ts';
+import { Keeping, type SpoolJournal } from './keeping.ts';
 
 const FORMAT = 1;
 const HEAD_BYTES = 7;
 /** What an object and its places in queues cost, so that a bound in bytes bounds small frames too. */
 const FRAME_COST = 150;
-
-export type SpoolJournal = Pick<Journal, 'durable' | 'accepting' | 'spoolPut' | 'spoolDelete'>;
 
 const NO_FRAME = Buffer.alloc(0);
 
@@ -51,19 +50,13 @@ export class Spool {
   /** Memory of all frames that are not done. */
   bytes = 0;
   damaged = 0;
-  private readonly name: string;
-  private readonly journal: SpoolJournal | null;
+  private readonly keeping: Keeping;
   private readonly frames = new Fifo<SpooledFrame>();
-  private nextSequence: number;
 
   /** @param journal null = memory only */
   constructor(name: string, journal: SpoolJournal | null, clock: Clock, restored: readonly SpoolEntry[]) {
-    this.name = name;
-    this.journal = journal?.durable === true ? journal : null;
-    // Beyond what an earlier process has used, unless its frames are known and say it exactly.
-    this.nextSequence = clock.now();
+    this.keeping = new Keeping(name, journal, clock, restored);
     for (const entry of restored) {
-      this.nextSequence = entry.sequence + 1;
       const frame = decode(entry);
       if (frame !== null) {
         this.add(frame);
@@ -77,12 +70,12 @@ export class Spool {
 
   /** Whether a frame that was put survives the process, so that an acknowledgement has to wait for the commit. */
   get durable(): boolean {
-    return this.journal !== null;
+    return this.keeping.durable;
   }
 
   /** False while the store takes nothing: disk full, max_size reached. */
   get accepting(): boolean {
-    return this.journal === null || this.journal.accepting;
+    return this.keeping.accepting;
   }
 
   /** All frames that are not done, oldest first. */
@@ -99,8 +92,7 @@ export class Spool {
     bytes.writeUInt32BE(payloadBytes, 3);
     copyBytes(head, 0, bytes, HEAD_BYTES, head.length);
     copyBytes(body, start, bytes, HEAD_BYTES + head.length, payloadBytes);
-    const sequence = this.nextSequence++;
-    this.journal?.spoolPut(this.name, sequence, bytes);
+    const sequence = this.keeping.put(bytes);
     const frame = { sequence, frame: bytes.subarray(HEAD_BYTES), payloadBytes, rule, done: false };
     this.add(frame);
     return frame;
@@ -120,14 +112,14 @@ export class Spool {
       this.frames.shift();
       last = first.sequence;
     }
-    if (last >= 0) this.journal?.spoolDelete(this.name, last);
+    if (last >= 0) this.keeping.forget(last);
   }
 
   /** The bridge is no more. */
   clear(): void {
     this.frames.clear();
     this.bytes = 0;
-    this.journal?.spoolDelete(this.name, Number.POSITIVE_INFINITY);
+    this.keeping.clear();
   }
 
   private add(frame: SpooledFrame): void {
