@@ -56,6 +56,7 @@ export const MESSAGES = {
   'MQB-REFUSED': 'the remote broker refuses a subscription of the bridge',
   'MQB-UNMATCHED': 'message of the remote broker fits no rule',
   'MQB-DROPPED': 'bridge to a remote MQTT broker drops messages',
+  'MQB-LOOP-PAUSED': 'what a rule of a bridge sends to a remote MQTT broker comes back: the rule waits',
   'MQB-LOOP': 'a bridge to a remote MQTT broker forwards the same message again and again: is there a way back?',
   'MQB-SPOOL': 'messages for a remote MQTT broker were found in the store',
   'HOOK-DROPPED': 'webhook events are dropped',

@@ -6,6 +6,7 @@
 //   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
 //                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
 import { randomBytes } from 'node:crypto';
+import type { Timer } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell } from '../base/metrics.ts';
@@ -17,6 +18,7 @@ import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from './bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from './counters.ts';
+import { type HeldForward, LoopTrial, type TrialUser } from './looptrial.ts';
 import { connectPacket, remoteTarget } from './mqttconnect.ts';
 import { Fetcher, type Loops } from './mqttfetch.ts';
 import { LoopProbe } from './mqttloop.ts';
@@ -35,9 +37,14 @@ const GOODBYE_MS = 500;
 /** What may be published here is asked of this user, with the bridge's client id. */
 const USERNAME = 'mqtt_bridge';
 
+/** A rule whose messages come back is tried again after so long. */
+const LOOP_PAUSE_MS = 60_000;
+/** A device that repeats itself is not asked again for so long. */
+const INNOCENT_MS = 60_000;
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
+export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, TrialUser {
   options: MqttBridgeOptions;
   readonly clientId: string;
   private readonly parts: MqttParts;
@@ -64,6 +71,12 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
   private readonly inbound = new Set<number>();
   private readonly probe: LoopProbe;
   private readonly via = new Via();
+  private readonly trial: LoopTrial;
+  /** When the last trial ended without proof. */
+  private innocentMs = Number.NEGATIVE_INFINITY;
+  /** Rules whose messages come back: they wait for somebody to break the loop, and are tried again after a while. */
+  private readonly looping = new Set<number>();
+  private resume: Timer | null = null;
   private readonly loops: Cell;
   /** The message on its way, reused for those that are not kept. */
   private readonly passing: Mutable<Outgoing> = {
@@ -91,6 +104,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
     metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
     this.probe = new LoopProbe(parts.clock);
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
+    this.trial = new LoopTrial(parts.clock, this);
     this.retry = parts.retry(options.backoffMaxMs);
     this.servers = [options.server, ...options.hybridServers];
     this.fetcher = new Fetcher(options, parts, this.warn, this);
@@ -147,7 +161,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
       type: 'mqtt',
       name: options.name,
       enabled: options.enable,
-      state: this.state,
+      // The connection is well, but a rule waits.
+      state: this.looping.size > 0 && this.state === 'connected' ? 'error' : this.state,
       lastError: this.lastError,
       options,
       clientId: this.clientId,
@@ -190,10 +205,11 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
     const { outbox } = this;
     const properties = this.marked(publication.properties);
-    if (this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) {
-      this.loops.value++;
-      this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
+    if (this.looping.size > 0 && this.looping.has(rule)) {
+      this.forwards[rule].counters.drop('loop');
+      return;
     }
+    if (this.suspected(publication, topic, qos, retain, rule)) return;
     if (qos === 0) {
       const { passing, remote } = this;
       passing.topic = topic;
@@ -219,6 +235,54 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
     const hold = publication.hold();
     hold.add();
     hold.done(QUOTA_EXCEEDED);
+  }
+
+  // ---- loops
+
+  /** True when the message is held to find out whether it goes round. */
+  private suspected(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): boolean {
+    const { trial, parts } = this;
+    if (trial.running) {
+      if (!trial.concerns(publication.topic, rule)) return false;
+      trial.take(heldOf(publication, topic, qos, retain, rule));
+      return true;
+    }
+    if (!this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) return false;
+    this.loops.value++;
+    this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
+    const { loopGuard, protoVer } = this.options;
+    // Where messages carry marks they cannot go round.
+    if (!loopGuard || protoVer === 5 || parts.clock.mono() - this.innocentMs < INNOCENT_MS) return false;
+    trial.start(heldOf(publication, topic, qos, retain, rule));
+    return true;
+  }
+
+  letGo({ message, topic, qos, retain, rule, hold }: HeldForward): void {
+    this.innocentMs = this.parts.clock.mono();
+    const { turn } = this.parts;
+    turn.enter();
+    if (qos === 0 && this.remote?.open !== true && !this.options.retryQos0) this.forwards[rule]?.counters.drop('away');
+    else this.outbox.take(message, topic, qos, retain, rule);
+    turn.leave();
+    hold?.done();
+  }
+
+  proven(rule: number, topic: string, left: readonly HeldForward[]): void {
+    this.looping.add(rule);
+    this.lastError = `loop: what forwards[${rule}] sends comes back; the rule waits`;
+    this.log('error', 'MQB-LOOP-PAUSED', { ...this.labels, rule, topic, again_ms: LOOP_PAUSE_MS });
+    for (const { hold } of left) {
+      this.forwards[rule].counters.drop('loop');
+      hold?.done();
+    }
+    this.resume ??= this.parts.clock.after(LOOP_PAUSE_MS, () => this.unpause());
+  }
+
+  private unpause(): void {
+    this.resume?.cancel();
+    this.resume = null;
+    if (this.looping.size > 0 && this.state === 'connected') this.lastError = null;
+    this.looping.clear();
   }
 
   // ---- the connection
@@ -362,7 +426,14 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser {
 
   private leaveRules(): void {
     for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
+    this.trial.end();
+    this.unpause();
   }
+}
+
+function heldOf(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): HeldForward {
+  const hold = publication.qos > 0 ? publication.hold() : null;
+  return { message: publication.message(), topic, qos, retain, rule, hold };
 }
 
 /** Whether only rules differ, which a connection need not notice. */

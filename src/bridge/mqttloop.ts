@@ -1,6 +1,6 @@
 // Notices when messages go round in circles: one forwarded message is remembered at a time, and counted when it comes by again.
 // Used by mqtt.ts for what it forwards. Only tells; bridges stop the loops they can know of themselves (mqttrules.ts, mqttvia.ts, No Local).
-// A device that repeats one value very fast looks the same, so this is a suspicion and never a reason to drop.
+// A device that repeats one value very fast looks the same, so this is a suspicion and never a reason to drop; looptrial.ts finds out.
 import type { Clock } from '../base/clock.ts';
 
 /** The same message so often within the time of one look. */
@@ -25,8 +25,9 @@ export class LoopProbe {
   /** A message with payload bytes[start, end) passes; true when it has passed suspiciously often. */
   passes(topic: string, bytes: Uint8Array, start: number, end: number): boolean {
     if (--this.patience < 0) this.look(topic, bytes, start, end);
-    else if (topic === this.topic && end - start === this.payload.length && this.equals(bytes, start)) this.seen++;
-    return this.seen === SUSPICIOUS;
+    else if (topic === this.topic && end - start === this.payload.length && this.equals(bytes, start))
+      return ++this.seen === SUSPICIOUS;
+    return false;
   }
 
   private equals(bytes: Uint8Array, start: number): boolean {

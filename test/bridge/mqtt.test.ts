@@ -553,6 +553,70 @@ describe('loops', () => {
     expect((await call.publish()).properties).toBeNull();
   });
 
+  const forwarded = (b: MqttBench): number => b.bridge.status().rules[0].forwarded;
+
+  /** One message until the bridge suspects a loop; the last one is held. */
+  async function suspicious(b: MqttBench, qos: 0 | 1): Promise<void> {
+    const suspected = (): number | undefined =>
+      b.metrics.value('tidegate_bridge_loops_suspected_total', { bridge: 'up', type: 'mqtt' });
+    while (suspected() === 0) b.publish('up/a', 'round', qos);
+    await b.clock.advanceAsync(1);
+  }
+
+  /** Time goes on until one more message has left. */
+  async function oneMore(b: MqttBench): Promise<void> {
+    for (const before = forwarded(b); forwarded(b) === before; ) await b.clock.advanceAsync(50);
+  }
+
+  test('before 5.0 a rule whose messages come back waits, and is tried again a minute later', async () => {
+    const b = bench({ ...FORWARD, keepaliveMs: 600_000 });
+    const call = await b.connected();
+    await suspicious(b, 0);
+    for (let i = 0; i < 3; i++) {
+      await oneMore(b);
+      b.publish('up/a', 'round', 0);
+    }
+    expect(b.bridge.status()).toMatchObject({ state: 'error', lastError: expect.stringMatching(/^loop: /) });
+    b.publish('up/b', 'other', 0);
+    expect(b.dropped('loop')).toBe(2);
+    await b.clock.advanceAsync(60_000);
+    expect(b.bridge.status()).toMatchObject({ state: 'connected', lastError: null });
+    b.publish('up/b', 'after', 0);
+    for (let payload = ''; payload !== 'after'; ) {
+      payload = (await call.publish()).payload;
+      expect(payload).not.toBe('other');
+    }
+  });
+
+  test('a device that repeats itself and stops loses nothing, and its publishers are answered', async () => {
+    const b = bench(FORWARD);
+    const call = await b.connected();
+    await suspicious(b, 0);
+    const sent = forwarded(b);
+    const hold = b.publish('up/a', 'next', 1);
+    expect(hold?.open).toBe(true);
+    await b.clock.advanceAsync(3000);
+    expect(hold?.open).toBe(false);
+    expect(forwarded(b)).toBe(sent + 1);
+    for (let i = 0; i <= sent; i++) expect((await call.publish()).payload).toBe('round');
+    expect((await call.publish()).payload).toBe('next');
+    expect(b.dropped('loop')).toBe(0);
+  });
+
+  test('a device that goes on repeating itself loses nothing either', async () => {
+    const b = bench(FORWARD);
+    await b.connected();
+    await suspicious(b, 0);
+    const sent = forwarded(b);
+    for (let i = 0; i < 45; i++) {
+      await b.clock.advanceAsync(250);
+      b.publish('up/a', 'round', 0);
+    }
+    expect(forwarded(b)).toBe(sent + 46);
+    expect(b.dropped('loop')).toBe(0);
+    expect(b.bridge.status().state).toBe('connected');
+  });
+
   test('different messages are no loop', async () => {
     const b = bench(FORWARD);
     await b.connected();

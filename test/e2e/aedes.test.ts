@@ -9,7 +9,7 @@ import { programPath } from '../harness/mosquitto.ts';
 import { boundOf, peerOf } from '../harness/nnggateway.ts';
 import { noRedis, startRedis } from '../harness/redis.ts';
 
-let undo: (() => Promise<unknown> | void)[] = [];
+let undo: (() => unknown)[] = [];
 afterEach(async () => {
   const steps = undo.reverse();
   undo = [];

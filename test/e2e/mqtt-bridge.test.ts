@@ -272,6 +272,25 @@ describe('bridges that face each other', () => {
     expect(await comesToRest([one, two], [here, there])).toBe(true);
   });
 
+  test('with 3.1.1 the loop is found out, the rule waits and says why', async () => {
+    const [onePort, twoPort] = [await freePort(), await freePort()];
+    const listen = (port: number): string => `listeners.tcp { bind = "127.0.0.1:${port}" }\n`;
+    const bridge = (name: string, port: number): string =>
+      `bridges.mqtt.${name} { server = "mqtt-tcp://127.0.0.1:${port}", clientid = ${name}, backoff_max = 100ms, forwards = [ { local_topic = "t/#" } ] }\n`;
+    const one = await gatewayWith(listen(onePort) + bridge('to_two', twoPort));
+    const two = await gatewayWith(listen(twoPort) + bridge('to_one', onePort));
+    await bridgeState(one, 'to_two', 'connected');
+    await bridgeState(two, 'to_one', 'connected');
+    const [here, there] = [await client(onePort, {}, 't/#'), await client(twoPort, {}, 't/#')];
+    await here.client.publishAsync('t/a', 'round', { qos: 1 });
+    const waits = (): boolean =>
+      [one.gateway.bridges.get('mqtt', 'to_two'), two.gateway.bridges.get('mqtt', 'to_one')].some(
+        (status) => status?.lastError?.startsWith('loop: ') === true,
+      );
+    while (!waits()) await there.client.publishAsync('elsewhere', '', { qos: 1 });
+    expect(await comesToRest([one, two], [here, there])).toBe(true);
+  }, 60_000);
+
   test.skipIf(programPath('mosquitto') === null)(
     'with 5.0 a ring through a mosquitto comes to rest as well',
     async () => {
