@@ -243,6 +243,24 @@ describe('the engine aedes', () => {
     expect(await back.messages()).toEqual([]);
   });
 
+  test('a reader that does not keep up loses QoS 0 past its buffer, counted, and nobody else does', async () => {
+    room = await openAedesRoom({ limits: { outbox: { writeBuffer: 10_000 } } });
+    const [slow, quick] = [await room.client('slow', V4), await room.client('quick', V4)];
+    await slow.subscribe('t', 0);
+    await quick.subscribe('t', 0);
+    slow.connection.pause();
+    const publisher = await room.client('p', V4);
+    const payload = 'x'.repeat(5000);
+    for (let i = 0; i < 200; i++) {
+      publisher.publish('t', payload, 0);
+      expect((await quick.message()).payload.length).toBe(5000);
+    }
+    expect(room.metric('publish_dropped_total', { reason: 'slow_reader' })).toBeGreaterThan(0);
+    expect(room.broker.client('slow')?.dropped).toBeGreaterThan(0);
+    expect(room.broker.client('quick')?.dropped).toBe(0);
+    expect(room.broker.client('slow')?.unsentBytes).toBeLessThan(1 << 20);
+  });
+
   test('another user gets nothing of a session that has the same client id', async () => {
     room = await openAedesRoom();
     const client = await room.client('s', { ...KEEP, username: 'a' });
