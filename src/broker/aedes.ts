@@ -6,7 +6,7 @@
 //                                                                                \-> aedesrelay -> stored queues, other gateways, clients
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { Access, Identity } from '../auth/auth.ts';
+import type { Identity } from '../auth/auth.ts';
 import type { Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -16,11 +16,11 @@ import type { Message, Origin, Publication } from '../mqtt/message.ts';
 import { Publication as View } from '../mqtt/message.ts';
 import type { ConnectPacket } from '../mqtt/packet.ts';
 import { SERVER_UNAVAILABLE as UNAVAILABLE } from '../mqtt/reason.ts';
-import { exceedsLevels, hasWildcard, isShared, isTopicFilter, isTopicName } from '../mqtt/topic.ts';
+import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../router/topics.ts';
 import { Budget } from '../session/budget.ts';
 import { Caps } from '../session/caps.ts';
-import { checkLimits, credentialsOf, type Refusal } from '../session/connect.ts';
+import { checkLimits, type Refusal } from '../session/connect.ts';
 import { Contests } from '../session/contest.ts';
 import { Held } from '../session/held.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../session/session.ts';
@@ -28,18 +28,13 @@ import type { Journal } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
 import { Admission } from './admission.ts';
 import { Front } from './aedesfront.ts';
-import {
-  type Aedes,
-  type AedesClient,
-  type AedesPacket,
-  type AedesSubscription,
-  type Callback,
-  loadAedes,
-} from './aedesparts.ts';
+import { type Aedes, type AedesClient, type AedesPacket, type Callback, loadAedes } from './aedesparts.ts';
 import { openShared, type SharedStore } from './aedesredis.ts';
 import { Relay } from './aedesrelay.ts';
+import { AedesRights, reserved } from './aedesrights.ts';
 import { AedesRouter, type Later } from './aedesrouter.ts';
-import { AedesSession, type SessionParts } from './aedessession.ts';
+import type { AedesSession, SessionParts } from './aedessession.ts';
+import { AedesSessions } from './aedessessions.ts';
 import type {
   BrokerEvent,
   ClientView,
@@ -59,29 +54,15 @@ import { SysTree } from './sys.ts';
 const MOST_LEVELS = 100;
 const SWEEP_MS = 1000;
 const EXPIRY_MS = 60_000;
-/** Return codes of CONNACK, 3.1.1 section 3.2.2.3. */
-const SERVER_UNAVAILABLE = 3;
-const REFUSED = 5;
 
 export interface AedesBrokerOptions extends Omit<NativeBrokerOptions, 'pool'> {
   /** null = this gateway alone, in memory. */
   readonly redis: string | null;
 }
 
-/** Remembers no duplicates: the order of delivery is kept by aedesrelay.ts, and QoS 0 may overtake what is being stored. */
-const NO_DUPLICATES = new Proxy(Object.freeze(Object.create(null) as object), {
-  get: () => undefined,
-  set: () => true,
-  deleteProperty: () => true,
-});
-
 function withLimits(limits: SessionLimits): SessionLimits {
   const { maxTopicLevels } = limits;
   return { ...limits, maxTopicLevels: maxTopicLevels === 0 ? MOST_LEVELS : Math.min(maxTopicLevels, MOST_LEVELS) };
-}
-
-function refusal(returnCode: number, text: string): Error {
-  return Object.assign(new Error(text), { returnCode });
 }
 
 export class AedesBroker implements Engine {
@@ -90,15 +71,14 @@ export class AedesBroker implements Engine {
   private readonly options: AedesBrokerOptions;
   private readonly core: Core & { readonly router: AedesRouter };
   private readonly handlers = new Set<(event: BrokerEvent) => void>();
-  private readonly sessions = new Map<string, AedesSession>();
+  private readonly sessions: AedesSessions;
   private readonly fronts = new Set<Front>();
-  private readonly handled = new WeakSet<AedesPacket>();
+  private readonly rights: AedesRights;
   private readonly admission: Admission;
   private readonly refusals: Log;
   private readonly queueLog: Log;
   private readonly sys: SysTree;
   private readonly timers: Timer[] = [];
-  private readonly sessionParts: SessionParts;
   private aedes: Aedes | null = null;
   private relay: Relay | null = null;
   private shared: SharedStore | null = null;
@@ -134,20 +114,31 @@ export class AedesBroker implements Engine {
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };
+    this.rights = new AedesRights({
+      core: this.core,
+      take: (packet, front, done) => this.take(packet, front, done),
+      mayReceive: (session, topic) => this.mayReceive(session, topic),
+    });
     this.admission = new Admission(clock);
     this.refusals = limitLog(log, () => clock.mono(), 1000);
     this.queueLog = limitLog(log, () => clock.mono(), 10_000);
-    this.sessionParts = {
+    const session: SessionParts = {
       stats: delivery,
       limits: () => this.core.limits.outbox,
-      mayReceive: (session, topic) => this.accessOf(session).authorizer.deliver(session.identity, topic),
+      mayReceive: (of, topic) => this.mayReceive(of, topic),
       packet: router.packet,
       fresh: (publication) => this.packetOf(publication),
       later: router.later,
-      onTrouble: (session, reason) => this.trouble(session, reason),
+      onTrouble: (of, reason) => this.trouble(of, reason),
     };
+    this.sessions = new AedesSessions({
+      core: this.core,
+      session,
+      persistence: () => this.aedes?.persistence ?? null,
+      stopping: () => this.stopping,
+    });
     const counts = (): { total: number; connected: number } => ({
-      total: this.sessions.size,
+      total: this.sessions.byId.size,
       connected: this.core.stats.connected,
     });
     declareBrokerMetrics(options.metrics, this.core, counts);
@@ -172,10 +163,10 @@ export class AedesBroker implements Engine {
       maxClientsIdLength: 65_535,
       maxTopicLevels: MOST_LEVELS,
       maxInflightInbound: limits.maxAwaitingRel,
-      authenticate: (client, _username, _password, done) => this.authenticate(client, done),
-      authorizePublish: (client, packet, done) => this.authorizePublish(client, packet, done),
-      authorizeSubscribe: (client, subscription, done) => this.authorizeSubscribe(client, subscription, done),
-      authorizeForward: (client, packet) => this.authorizeForward(client, packet),
+      authenticate: (client, _username, _password, done) => this.sessions.authenticate(client, done),
+      authorizePublish: (client, packet, done) => this.rights.authorizePublish(client, packet, done),
+      authorizeSubscribe: (client, subscription, done) => this.rights.authorizeSubscribe(client, subscription, done),
+      authorizeForward: (client, packet) => this.rights.authorizeForward(client, packet),
     });
     this.aedes = aedes;
     this.listenTo(aedes);
@@ -186,8 +177,8 @@ export class AedesBroker implements Engine {
       aedes,
       stats: this.core.delivery,
       limits: () => this.core.limits.outbox,
-      session: (clientId) => this.sessions.get(clientId),
-      queueLength: (clientId) => this.shared?.queueLength(clientId) ?? this.sessions.get(clientId)?.stored ?? 0,
+      session: (clientId) => this.sessions.byId.get(clientId),
+      queueLength: (clientId) => this.shared?.queueLength(clientId) ?? this.sessions.byId.get(clientId)?.stored ?? 0,
       shared: this.shared !== null,
       log,
       mono: () => clock.mono(),
@@ -206,7 +197,7 @@ export class AedesBroker implements Engine {
     this.sys.start();
     this.timers.push(clock.every(SWEEP_MS, () => router.sweep()));
     this.timers.push(clock.every(WINDOW_MS, () => router.turnTopics()));
-    this.timers.push(clock.every(EXPIRY_MS, () => this.expire()));
+    this.timers.push(clock.every(EXPIRY_MS, () => this.sessions.expire()));
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -251,7 +242,10 @@ export class AedesBroker implements Engine {
       onBytes: (count) => {
         stats.bytesIn += count;
       },
-      onGone: (of, reason) => this.gone(of, reason),
+      onGone: (of, reason) => {
+        this.fronts.delete(of);
+        this.sessions.gone(of, reason);
+      },
     });
     this.fronts.add(front);
     front.start();
@@ -280,7 +274,7 @@ export class AedesBroker implements Engine {
 
   dropRevoked(revoked: (listener: string, username: string | null) => boolean): number {
     let count = 0;
-    for (const session of [...this.sessions.values()]) {
+    for (const session of [...this.sessions.byId.values()]) {
       if (session.front === null || !revoked(session.listener, session.identity.username)) continue;
       session.front.refuse('the user has been removed or changed');
       count++;
@@ -294,20 +288,20 @@ export class AedesBroker implements Engine {
   }
 
   *clients(): Iterable<ClientView> {
-    for (const session of this.sessions.values()) yield session.view();
+    for (const session of this.sessions.byId.values()) yield session.view();
   }
 
   client(clientId: string): ClientView | undefined {
-    return this.sessions.get(clientId)?.view();
+    return this.sessions.byId.get(clientId)?.view();
   }
 
   identity(clientId: string): Identity | undefined {
-    const session = this.sessions.get(clientId);
+    const session = this.sessions.byId.get(clientId);
     return session === undefined || session.client === null ? undefined : session.identity;
   }
 
   *subscriptions(clientId?: string): Iterable<SubscriptionView> {
-    for (const session of this.sessions.values()) {
+    for (const session of this.sessions.byId.values()) {
       if (clientId !== undefined && session.clientId !== clientId) continue;
       for (const subscription of session.subscriptions.values())
         yield { clientId: session.clientId, ...subscription, subscriptionIdentifier: 0 };
@@ -325,10 +319,10 @@ export class AedesBroker implements Engine {
   }
 
   kick(clientId: string, dropSession: boolean): boolean {
-    const session = this.sessions.get(clientId);
+    const session = this.sessions.byId.get(clientId);
     if (session === undefined) return false;
     session.front?.refuse('closed by an administrator');
-    if (dropSession && this.sessions.get(clientId) === session) this.end(session);
+    if (dropSession && this.sessions.byId.get(clientId) === session) this.sessions.end(session);
     return true;
   }
 
@@ -343,208 +337,7 @@ export class AedesBroker implements Engine {
     return null;
   }
 
-  private authenticate(client: AedesClient, done: (error: Error | null, accepted: boolean) => void): void {
-    const front = client.conn as Front;
-    const { connect, connection, listener } = front;
-    if (connect === null) {
-      done(refusal(REFUSED, 'no CONNECT'), false);
-      return;
-    }
-    // A client without an id has been given one by aedes.
-    const packet = { ...connect, clientId: client.id };
-    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
-    const decide = (result: Awaited<ReturnType<Access['authenticator']['authenticate']>>): void => {
-      if (front.destroyed || this.stopping) return;
-      if (!result.accepted) {
-        front.why = result.why;
-        this.core.stats.refused++;
-        const { clientId, username } = credentials;
-        const { remote } = connection;
-        this.refusals('warn', 'CON-REFUSED', { reason: result.why, clientId, username, remote });
-        this.emit({ kind: 'refused', clientId, username, remote, reason: result.why, reasonCode: result.reasonCode });
-        done(
-          refusal(result.reasonCode === 0x86 || result.reasonCode === 0x87 ? REFUSED : SERVER_UNAVAILABLE, ''),
-          false,
-        );
-        return;
-      }
-      this.admit(client, front, packet, result.identity).then(
-        (why) => done(why === null ? null : refusal(SERVER_UNAVAILABLE, why), why === null),
-        (error: unknown) => done(refusal(SERVER_UNAVAILABLE, errorText(error)), false),
-      );
-    };
-    const result = listener.access().authenticator.authenticate(credentials);
-    if (result instanceof Promise) void result.then(decide);
-    else decide(result);
-  }
-
-  /** Ends the older connection, finds or makes the session. Why it cannot be, or null. */
-  private async admit(
-    client: AedesClient,
-    front: Front,
-    packet: ConnectPacket,
-    identity: Identity,
-  ): Promise<string | null> {
-    const { core, sessions } = this;
-    const clientId = client.id;
-    const { maxSessions } = core.limits;
-    let session = sessions.get(clientId);
-    if (session === undefined && maxSessions > 0 && sessions.size >= maxSessions) {
-      core.caps.refused('sessions', clientId);
-      return 'too many sessions';
-    }
-    if (session?.client != null) {
-      core.stats.takeovers++;
-      const previous = session.remote;
-      core.log('info', 'SES-TAKEOVER', { clientId, remote: front.connection.remote, previous });
-      session.front?.refuse('the client id connected again');
-    }
-    // What another user has left is not for this one.
-    if (session !== undefined && (packet.cleanStart || session.identity.username !== identity.username)) {
-      this.forget(session);
-      await this.discard(clientId);
-    }
-    if (front.destroyed || this.stopping) return 'gone';
-    session = sessions.get(clientId) ?? new AedesSession(clientId, identity, this.sessionParts);
-    sessions.set(clientId, session);
-    session.identity = identity;
-    session.client = client;
-    session.front = front;
-    session.clean = packet.cleanStart;
-    session.version = packet.version;
-    session.keepAlive = packet.keepAlive;
-    session.remote = front.connection.remote;
-    session.listener = front.listener.name;
-    session.since = core.clock.now();
-    session.willTopic = packet.will?.topicName ?? null;
-    session.bridge = packet.bridge;
-    session.inflight = 0;
-    front.identity = identity;
-    front.session = session;
-    client.duplicates = NO_DUPLICATES;
-    core.router.invalidate();
-    return null;
-  }
-
-  private gone(front: Front, why: string): void {
-    this.fronts.delete(front);
-    const { session } = front;
-    const { stats } = this.core;
-    if (session === null || session.front !== front) {
-      if (session === null && why !== '' && !this.stopping && front.connect === null) {
-        stats.refused++;
-        this.refusals('warn', 'CON-REFUSED', { reason: why, remote: front.connection.remote });
-      }
-      return;
-    }
-    session.front = null;
-    session.client = null;
-    session.since = this.core.clock.now();
-    session.lastError = why === '' ? null : why;
-    if (session.announced) {
-      session.announced = false;
-      stats.connected--;
-      stats.disconnects++;
-      this.emit({ kind: 'disconnected', client: session.view(), reason: why === '' ? 'closed' : why, reasonCode: 0 });
-    }
-    if (session.clean) this.forget(session);
-  }
-
-  /** Takes the session out of this process. */
-  private forget(session: AedesSession): void {
-    for (const filter of session.subscriptions.keys()) this.core.router.unsubscribe(session, filter);
-    session.subscriptions.clear();
-    session.stored = 0;
-    if (this.sessions.get(session.clientId) === session) this.sessions.delete(session.clientId);
-  }
-
-  private end(session: AedesSession): void {
-    this.forget(session);
-    this.discard(session.clientId).catch((error: unknown) => {
-      this.core.log('error', 'GW-INTERNAL', { error: errorText(error) });
-    });
-  }
-
-  /** Drops subscriptions and queue that are kept for a client id. */
-  private async discard(clientId: string): Promise<void> {
-    const { aedes } = this;
-    if (aedes === null) return;
-    const { persistence } = aedes;
-    const client = { id: clientId };
-    await persistence.cleanSubscriptions(client);
-    for await (const packet of persistence.outgoingStream(client))
-      await persistence.outgoingClearMessageId(client, packet as AedesPacket);
-  }
-
-  /** Sessions that have been away for too long end. */
-  private expire(): void {
-    const { maxSessionExpiryMs } = this.core.limits;
-    if (maxSessionExpiryMs === 0) return;
-    const before = this.core.clock.now() - maxSessionExpiryMs;
-    for (const session of [...this.sessions.values()]) {
-      if (session.client !== null || session.since > before) continue;
-      this.core.stats.expiredSessions++;
-      this.core.log('info', 'SES-EXPIRED', { clientId: session.clientId });
-      this.end(session);
-    }
-  }
-
   // ---- what clients send
-
-  private authorizePublish(client: AedesClient | null, packet: AedesPacket, done: Callback): void {
-    // The will of a client whose gateway has gone: it was judged when it came, and its topic is checked below.
-    const front = client === null ? null : (client.conn as Front);
-    const { topic } = packet;
-    const levels = this.core.limits.maxTopicLevels;
-    if (!isTopicName(topic) || exceedsLevels(topic, levels)) {
-      done(new Error('topic name not valid'));
-      return;
-    }
-    if (packet.retain && !this.core.limits.retainAvailable) {
-      done(new Error('retained messages are not available'));
-      return;
-    }
-    if (front === null || front.identity === null) {
-      done(topic.startsWith('$') ? new Error('topic is reserved') : null);
-      return;
-    }
-    const { identity } = front;
-    const decided = (allowed: boolean): void => this.judged(front, packet, allowed, done);
-    const { authorizer } = front.listener.access();
-    const verdict = !reserved(topic) && authorizer.publish(identity, topic, packet.qos, packet.retain);
-    if (typeof verdict === 'boolean' && front.judging === null) {
-      decided(verdict);
-      return;
-    }
-    // One after the other: what is judged later may not overtake.
-    const mine = (front.judging ?? Promise.resolve())
-      .then(() => verdict)
-      .then(decided)
-      .then(() => {
-        if (front.judging === mine) front.judging = null;
-      });
-    front.judging = mine;
-  }
-
-  private judged(front: Front, packet: AedesPacket, allowed: boolean, done: Callback): void {
-    if (allowed) {
-      // PUBACK leaves when aedes is told to go on: that is after the message is where it has to be, not before.
-      if (packet.qos !== 1) done(null);
-      else {
-        this.handled.add(packet);
-        this.take(packet, front, done);
-      }
-      return;
-    }
-    this.core.stats.deniedPublish++;
-    if (front.listener.access().denyAction === 'disconnect') {
-      done(new Error('publish not allowed'));
-      return;
-    }
-    // 3.1.1 has no answer for it: acknowledged and dropped [MQTT-3.3.5-2].
-    this.handled.add(packet);
-    done(null);
-  }
 
   /** In the place of aedes' own publish. */
   private published(packet: AedesPacket, client: AedesClient | Callback | null | undefined, callback?: Callback): void {
@@ -566,7 +359,7 @@ export class AedesBroker implements Engine {
       );
       return;
     }
-    if (this.handled.has(packet)) done(null);
+    if (this.rights.settled(packet)) done(null);
     else this.take(packet, from === null ? null : (from.conn as Front), done);
   }
 
@@ -602,90 +395,7 @@ export class AedesBroker implements Engine {
     return publication;
   }
 
-  private authorizeSubscribe(
-    client: AedesClient,
-    subscription: AedesSubscription,
-    done: (error: Error | null, subscription: AedesSubscription | null) => void,
-  ): void {
-    const front = client.conn as Front;
-    const { session, identity } = front;
-    const { topic } = subscription;
-    const { limits, stats } = this.core;
-    if (session === null || identity === null) {
-      done(new Error('not let in'), null);
-      return;
-    }
-    if (!isTopicFilter(topic) || exceedsLevels(topic, limits.maxTopicLevels)) {
-      done(new Error('topic filter not valid'), null);
-      return;
-    }
-    const access = front.listener.access();
-    const decided = (allowed: boolean): void => {
-      if (front.destroyed || session.front !== front) {
-        done(new Error('gone'), null);
-        return;
-      }
-      if (!allowed) {
-        stats.deniedSubscribe++;
-        done(access.denyAction === 'disconnect' ? new Error('subscription not allowed') : null, null);
-        return;
-      }
-      this.subscribe(session, subscription);
-      done(null, subscription);
-    };
-    // Refused with 0x80 [MQTT-3.9.3-2]: aedes has no shared subscriptions, and limits hold.
-    if (isShared(topic) || (!limits.wildcardAvailable && hasWildcard(topic)) || !this.roomFor(session, topic)) {
-      done(null, null);
-      return;
-    }
-    const verdict = access.authorizer.subscribe(identity, topic, subscription.qos);
-    if (typeof verdict === 'boolean') decided(verdict);
-    else void verdict.then(decided);
-  }
-
-  private roomFor(session: AedesSession, filter: string): boolean {
-    const { limits, router, caps } = this.core;
-    if (session.subscriptions.has(filter)) return true;
-    const own = limits.maxSubscriptions > 0 && session.subscriptions.size >= limits.maxSubscriptions;
-    const all = limits.maxTotalSubscriptions > 0 && router.subscriptionCount >= limits.maxTotalSubscriptions;
-    if (!own && !all) return true;
-    caps.refused('subscriptions', session.clientId, filter);
-    return false;
-  }
-
-  private subscribe(session: AedesSession, { topic, qos }: AedesSubscription): void {
-    const request = {
-      topicFilter: topic,
-      qos,
-      noLocal: session.bridge,
-      retainAsPublished: false,
-      retainHandling: 0,
-    } as const;
-    session.subscriptions.set(topic, request);
-    this.core.router.subscribe({
-      ...request,
-      filter: topic,
-      shareName: null,
-      subscriptionIdentifier: 0,
-      receiver: session,
-    });
-  }
-
   // ---- what clients get
-
-  /** The last word before a packet leaves: rights as they are now, and the QoS that was asked for [MQTT-3.8.4-6]. */
-  private authorizeForward(client: AedesClient, packet: AedesPacket): AedesPacket | null {
-    const { session } = client.conn as Front;
-    if (session === null) return null;
-    const qos = session.qosOf(packet.topic);
-    if (qos < 0 && packet.qos > 0 && packet.retain === false && packet.messageId === undefined) return null;
-    if (!this.accessOf(session).authorizer.deliver(session.identity, packet.topic)) {
-      this.core.delivery.droppedForbidden++;
-      return null;
-    }
-    if (qos >= 0 && packet.qos > qos) packet.qos = qos === 0 ? 0 : 1;
-    return packet;
-  }
 
   private onward(publication: Publication, later: readonly Later[]): void {
     const { aedes, relay } = this;
@@ -791,7 +501,7 @@ export class AedesBroker implements Engine {
     const { persistence } = aedes;
     const add = persistence.addSubscriptions.bind(persistence);
     persistence.addSubscriptions = (client, subscriptions) => {
-      const session = this.sessions.get(client.id);
+      const session = this.sessions.byId.get(client.id);
       const granted = subscriptions.filter(({ topic }) => session?.subscriptions.has(topic));
       return granted.length === 0 ? Promise.resolve() : add(client, granted);
     };
@@ -874,8 +584,8 @@ export class AedesBroker implements Engine {
     if (reserved(topic)) {
       // The client is at another gateway now.
       if (!topic.endsWith('/new/clients')) return;
-      const session = this.sessions.get(payload.toString());
-      if (session !== undefined) this.forget(session);
+      const session = this.sessions.byId.get(payload.toString());
+      if (session !== undefined) this.sessions.forget(session);
       return;
     }
     if (!isTopicName(topic) || exceedsLevels(topic, MOST_LEVELS)) return;
@@ -894,8 +604,9 @@ export class AedesBroker implements Engine {
 
   // ---- small things
 
-  private accessOf(session: AedesSession): Access {
-    return session.front?.listener.access() ?? this.options.localAccess();
+  private mayReceive(session: AedesSession, topic: string): boolean {
+    const access = session.front?.listener.access() ?? this.options.localAccess();
+    return access.authorizer.deliver(session.identity, topic);
   }
 
   private trouble(session: AedesSession, reason: 'queue-full' | 'slow'): void {
@@ -913,11 +624,6 @@ export class AedesBroker implements Engine {
       }
     }
   }
-}
-
-/** What brokers tell each other, and the gateway's own values: nobody else writes there. */
-function reserved(topic: string): boolean {
-  return topic.startsWith('$SYS/') && !topic.startsWith('$SYS/broker/connection/');
 }
 
 /** What has had a packet id goes out as a duplicate [MQTT-3.3.1-1]. */
