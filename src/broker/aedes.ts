@@ -467,10 +467,7 @@ export class AedesBroker implements Engine {
     aedes.on('client', (client) => {
       const { session } = client.conn as Front;
       if (session === null || session.client !== client) return;
-      session.announced = true;
-      stats.connects++;
-      stats.connected++;
-      this.emit({ kind: 'connected', client: session.view() });
+      this.sessions.entered(session);
     });
     const failed = (client: AedesClient, error: Error): void => {
       const front = client.conn as Front;

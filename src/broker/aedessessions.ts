@@ -136,6 +136,19 @@ export class AedesSessions {
     return null;
   }
 
+  /** aedes has let the client in. */
+  entered(session: AedesSession): void {
+    const { core } = this;
+    const { clientId, remote, listener, version, keepAlive } = session;
+    session.announced = true;
+    core.stats.connects++;
+    core.stats.connected++;
+    const { username } = session.identity;
+    const cleanStart = session.clean;
+    core.log('info', 'CLI-CONNECT', { clientId, username, remote, listener, version, cleanStart, keepAlive });
+    core.emit({ kind: 'connected', client: session.view() });
+  }
+
   gone(front: Front, why: string): void {
     const { session } = front;
     const { stats } = this.core;
@@ -154,6 +167,8 @@ export class AedesSessions {
       session.announced = false;
       stats.connected--;
       stats.disconnects++;
+      const { clientId, remote } = session;
+      this.core.log('info', 'CLI-DISCONNECT', { clientId, remote, reason: why === '' ? 'closed' : why, reasonCode: 0 });
       this.core.emit({
         kind: 'disconnected',
         client: session.view(),
