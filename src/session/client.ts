@@ -1,7 +1,7 @@
 // One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes bytes.
 // Made by broker/native.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
-// Bytes become packets in reader.ts; what a CONNECT leads to is in connect.ts and, for AUTH, in enhanced.ts.
-import type { AuthResult, Credentials, Identity } from '../auth/auth.ts';
+// Bytes become packets in reader.ts; what a CONNECT leads to is decided in admission.ts.
+import type { Identity } from '../auth/auth.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';
 import { Writer } from '../base/writer.ts';
 import type { ListenerContext } from '../broker/broker.ts';
@@ -10,7 +10,6 @@ import type { Frame } from '../codec/codec.ts';
 import { ConnectError, encodeRefusal } from '../codec/connect.ts';
 import { checkFrame, decodePacket } from '../codec/packet.ts';
 import { encodeDisconnect } from '../codec/session.ts';
-import { Hold } from '../mqtt/message.ts';
 import {
   AUTH,
   type AuthPacket,
@@ -29,7 +28,6 @@ import {
   type Version,
 } from '../mqtt/packet.ts';
 import {
-  BAD_AUTHENTICATION_METHOD,
   DISCONNECT_WITH_WILL,
   IMPLEMENTATION_SPECIFIC_ERROR,
   KEEP_ALIVE_TIMEOUT,
@@ -43,19 +41,8 @@ import {
 } from '../mqtt/reason.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
 import { Acks, frees } from './acks.ts';
-import {
-  admit,
-  assignClientId,
-  capExpiry,
-  checkLimits,
-  checkRoom,
-  credentialsOf,
-  encodeAccepted,
-  encodeRefused,
-  notStored,
-  type Refusal,
-} from './connect.ts';
-import { EnhancedAuthentication } from './enhanced.ts';
+import { Admission, type Arriving } from './admission.ts';
+import { type Admitted, admit, capExpiry } from './connect.ts';
 import { hintFor } from './hint.ts';
 import { Inbound } from './publish.ts';
 import { Reader } from './reader.ts';
@@ -86,16 +73,10 @@ export class Client {
   private readonly registry: Registry;
   private readonly forget: (client: Client) => void;
   private readonly reader: Reader;
+  private readonly admission: Admission;
   private readonly stall = new Stall();
   private acks: Acks | null = null;
-  private enhanced: EnhancedAuthentication | null = null;
-  /** The client takes reason strings outside CONNACK and DISCONNECT. */
-  private reasonStrings = false;
   private expiryInterval = 0;
-  /** The client id that a client without one has been given. */
-  private assigned: string | null = null;
-  /** Bytes that a packet to this client may have [MQTT-3.1.2-24]. */
-  private maximumPacketSize = Number.POSITIVE_INFINITY;
   /** How the connection ends: with the will unless a DISCONNECT said otherwise. */
   private withWill = true;
   private takenOver = false;
@@ -123,6 +104,7 @@ export class Client {
       room: () => this.stall.room(this.writer, this.core.limits.outbox.writeBuffer),
       fail: (error) => this.fail(error),
     });
+    this.admission = new Admission(core, registry, connection, listener, this.arriving());
   }
 
   private roomCame(): void {
@@ -148,8 +130,8 @@ export class Client {
       const properties = reasonCode >= 0x80 ? { reasonString: why.slice(0, REASON_CHARACTERS) } : null;
       const told = encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties });
       const bare = encodeDisconnect(5, { type: DISCONNECT, reasonCode, properties: null });
-      const packet = told.length > this.maximumPacketSize ? bare : told;
-      if (packet.length <= this.maximumPacketSize) this.writer.append(packet, 0, packet.length);
+      const packet = told.length > this.admission.maximumPacketSize ? bare : told;
+      if (packet.length <= this.admission.maximumPacketSize) this.writer.append(packet, 0, packet.length);
     }
     this.finish();
   }
@@ -250,7 +232,7 @@ export class Client {
   /** An answer that is larger than the client takes cannot be given, and what asked for it cannot go on [MQTT-3.1.2-24]. */
   private send(packet: Buffer): void {
     if (this.writer.closed) return;
-    if (packet.length <= this.maximumPacketSize) this.writer.append(packet, 0, packet.length);
+    if (packet.length <= this.admission.maximumPacketSize) this.writer.append(packet, 0, packet.length);
     else if (this.state === 'open')
       this.disconnect(IMPLEMENTATION_SPECIFIC_ERROR, 'the answer is larger than the client takes');
   }
@@ -303,7 +285,7 @@ export class Client {
         return;
       case AUTH:
         if (this.version < 5) throw new ProtocolError(MALFORMED_PACKET, 'packet type 15 before MQTT 5.0');
-        this.auth(decodePacket(this.version, buffer, frame) as AuthPacket);
+        this.admission.auth(decodePacket(this.version, buffer, frame) as AuthPacket);
         return;
       default:
         // Type 0, a second CONNECT [MQTT-3.1.0-2], and packets that only a server sends.
@@ -339,7 +321,7 @@ export class Client {
       isOpen: () => this.state === 'open',
       send: (packet) => this.send(packet),
       disconnect: (reasonCode, why) => this.disconnect(reasonCode, why),
-      reasonStrings: this.reasonStrings,
+      reasonStrings: this.admission.reasonStrings,
     });
   }
 
@@ -367,124 +349,48 @@ export class Client {
   private connect(packet: ConnectPacket): void {
     this.reader.fresh = false;
     this.version = packet.version;
-    const refusal = checkLimits(this.core.limits, packet);
-    if (refusal !== null) {
-      this.refuseConnect(packet, refusal);
-      return;
-    }
-    const assigned = packet.clientId === '' ? assignClientId() : null;
-    if (assigned !== null) packet.clientId = assigned;
-    this.maximumPacketSize = packet.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY;
-    const roomy = this.maximumPacketSize >= ROOMY_BYTES;
-    this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
-    const { connection, listener } = this;
-    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
-    this.assigned = assigned;
-    const method = packet.properties?.authenticationMethod;
-    if (method !== undefined) {
-      this.state = 'auth';
-      this.enhanced = this.enhancedBy(method);
-      this.enhanced.connect(packet, credentials);
-      return;
-    }
-    const result = listener.access().authenticator.authenticate(credentials);
-    if (result instanceof Promise) {
-      this.state = 'auth';
-      this.reader.suspend(result, (known) => this.authenticated(packet, known));
-    } else this.authenticated(packet, result);
+    this.admission.connect(packet);
   }
 
-  private enhancedBy(method: string): EnhancedAuthentication {
-    return new EnhancedAuthentication(method, {
-      access: () => this.listener.access(),
-      credentialsAgain: () =>
-        this.state === 'open' && this.session !== null ? this.credentialsOf(this.session) : null,
+  private arriving(): Arriving {
+    return {
+      identityAgain: () => (this.state === 'open' ? (this.session?.identity ?? null) : null),
+      waits: () => {
+        this.state = 'auth';
+      },
       suspend: (promise, then) => this.reader.suspend(promise, then),
       send: (packet) => this.send(packet),
-      accepted: (packet, identity, data) => this.open(packet, identity, data),
-      refused: (packet, refusal) => this.refuseConnect(packet, refusal),
-    });
-  }
-
-  private refuseConnect(packet: ConnectPacket, refusal: Refusal): void {
-    this.core.stats.refused++;
-    const answer = encodeRefused(packet.version, refusal);
-    if (answer !== null) this.send(answer);
-    const fields = {
-      clientId: packet.clientId,
-      username: packet.username,
-      remote: this.connection.remote,
-      reason: refusal.why,
+      admit: (packet, identity) => this.admit(packet, identity),
+      opened: (packet, session, answer) => {
+        this.state = 'open';
+        this.send(answer);
+        this.serve(packet, session);
+      },
+      takenBack: (session) => {
+        this.session = null;
+        if (session.client === this) session.client = null;
+      },
+      refused: (why) => {
+        this.withWill = false;
+        this.refuse(why);
+      },
+      ended: () => this.finish(),
     };
-    this.core.log('info', 'CON-REFUSED', { ...fields, listener: this.listener.name, reasonCode: refusal.reasonCode });
-    this.core.emit({ kind: 'refused', ...fields, reasonCode: refusal.reasonCode });
-    this.finish();
   }
 
-  private authenticated(packet: ConnectPacket, result: AuthResult): void {
-    if (result.accepted) this.open(packet, result.identity, null);
-    else this.refuseConnect(packet, { reasonCode: result.reasonCode, why: result.why });
-  }
-
-  private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
-    const { core } = this;
-    const refusal = checkRoom(core, this.registry, packet, identity);
-    if (refusal !== null) {
-      this.refuseConnect(packet, refusal);
-      return;
-    }
-    const { session, present, waits, fresh } = admit(core, this.registry, this, packet, identity);
+  private admit(packet: ConnectPacket, identity: Identity): Admitted {
+    const admitted = admit(this.core, this.registry, this, packet, identity);
+    const { session } = admitted;
     this.session = session;
     this.expiryInterval = session.expiryInterval;
-    this.keepAliveMs = session.keepAlive * 1000 * core.limits.keepaliveMultiplier;
-    const answer = encodeAccepted(core, {
-      packet,
-      assignedClientId: this.assigned,
-      sessionPresent: present,
-      expiryInterval: this.expiryInterval,
-      keepAlive: session.keepAlive,
-      authenticationMethod: this.enhanced?.method ?? null,
-      authenticationData: authData,
-    });
-    if (answer.length > this.maximumPacketSize) {
-      this.withWill = false;
-      this.refuse('the CONNACK is larger than the client takes'); // [MQTT-3.1.2-24]
-      return;
-    }
-    const opened = (): void => {
-      this.state = 'open';
-      this.send(answer);
-      this.serve(packet, session, identity);
-    };
-    if (!waits) {
-      opened();
-      return;
-    }
-    // A stored session, its will or the end of an older one are acknowledged by CONNACK: it leaves after the commit.
-    this.state = 'auth';
-    const hold = new Hold();
-    core.journal.barrierAll(hold);
-    this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), (code) => {
-      // A session that is stored already goes on: what is new of it is told, and written when the disk takes it.
-      if (code >= 0x80 && fresh) this.takeBack(packet, session);
-      else opened();
-    });
-  }
-
-  /** A new session could not be stored: there is none, and its will counts for nothing. */
-  private takeBack(packet: ConnectPacket, session: Session): void {
-    this.session = null;
-    if (session.client === this) {
-      session.client = null;
-      session.will = null;
-      this.registry.end(session, 'not stored');
-    }
-    this.refuseConnect(packet, notStored(this.core, session.clientId));
+    this.keepAliveMs = session.keepAlive * 1000 * this.core.limits.keepaliveMultiplier;
+    return admitted;
   }
 
   /** From here on packets are handled: the CONNACK has been written [MQTT-3.2.0-1]. */
-  private serve(packet: ConnectPacket, session: Session, identity: Identity): void {
+  private serve(packet: ConnectPacket, session: Session): void {
     const { core } = this;
+    const { identity } = session;
     core.stats.connects++;
     core.stats.connected++;
     this.acks = new Acks(
@@ -494,7 +400,7 @@ export class Client {
       (type, packetId, reasonCode) => {
         if (type === PUBREC && frees(type, reasonCode)) this.reader.inbound?.refused(packetId);
       },
-      this.reasonStrings,
+      this.admission.reasonStrings,
       core.held,
     );
     this.reader.inbound = new Inbound({
@@ -524,30 +430,7 @@ export class Client {
       topicAliasMaximum: asked?.topicAliasMaximum ?? 0,
     });
   }
-
-  private auth(packet: AuthPacket): void {
-    if (this.enhanced === null) {
-      throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH without an Authentication Method in CONNECT'); // [MQTT-4.12.0-7]
-    }
-    this.enhanced.auth(packet);
-  }
-
-  /** For authenticating again: a password is not asked for. */
-  private credentialsOf(session: Session): Credentials {
-    return {
-      clientId: session.clientId,
-      username: session.identity.username,
-      password: null,
-      remoteAddress: this.connection.remoteAddress,
-      listener: this.listener.name,
-      tls: this.connection.tls,
-      version: 5,
-    };
-  }
 }
-
-/** A client whose Maximum Packet Size is below this gets no reason strings: they might not fit [MQTT-3.4.2-2]. */
-const ROOMY_BYTES = 256;
 
 /** Reasons may quote a topic of 64 KB, and a string can hold no more than that. */
 const REASON_CHARACTERS = 200;
