@@ -10,10 +10,19 @@ setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks'
 setFlagsFromString('--heap-growing-percent=100');
 
 const { runCli } = await import('./cli/cli.ts');
+const { systemErrorText } = await import('./base/systemerror.ts');
 
-// A reader that goes away early (`tidegate sub ... | head`) ends the command; that is not a failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+/** A reader that goes away early (`tidegate sub ... | head`) ends the command and is no failure; a full disk is one. */
+function onWritten(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`tidegate: standard output: ${systemErrorText(error)}\n`, () => process.exit(1));
+}
+
+process.stdout.on('error', onWritten);
 
 const code = await runCli(process.argv.slice(2), process);
 // Both streams are written out before the process ends; idle connections and timers of libraries do not hold it.
-process.stdout.write('', () => process.stderr.write('', () => process.exit(process.exitCode ?? code)));
+process.stdout.write('', (error) => {
+  // What could not be written is told by the event, which comes after this.
+  if (error == null) process.stderr.write('', () => process.exit(process.exitCode ?? code));
+});

@@ -6,6 +6,7 @@ import { existsSync, fstatSync, mkdirSync, openSync, renameSync } from 'node:fs'
 import path from 'node:path';
 import pino from 'pino';
 import { errorText } from './errors.ts';
+import { LineWriter } from './linewriter.ts';
 import type { Fields, Level, Log } from './log.ts';
 import { MESSAGES, type MsgId } from './messages.ts';
 
@@ -131,38 +132,13 @@ interface Output {
   flush(): void;
 }
 
-type Destination = ReturnType<typeof pino.destination>;
-
-/** Reports the first of a run of failures; the next report waits for a success in between. */
-function watch(destination: Destination, name: string, onError: (text: string) => void): void {
-  let failing = false;
-  const report = (text: string): void => {
-    if (!failing) onError(`log ${name}: ${text}`);
-    failing = true;
-  };
-  destination.on('error', (error: Error) => report(error.message));
-  destination.on('drop', () => report('too slow, lines are lost'));
-  destination.on('drain', () => {
-    failing = false;
-  });
-}
-
-function flushed(destination: Destination): void {
-  try {
-    destination.flushSync();
-  } catch {
-    // Not open yet, or the reader has gone: there is nowhere to tell it.
-  }
-}
-
 class ConsoleOutput implements Output {
-  private readonly destination: Destination;
+  private readonly destination: LineWriter;
   private readonly paint: ((line: string) => string) | null;
 
   constructor(fd: number, paint: ((line: string) => string) | null, onError: (text: string) => void) {
-    this.destination = pino.destination({ fd, sync: false, maxLength: MAX_WAITING });
+    this.destination = new LineWriter(fd, MAX_WAITING, (text) => onError(`log console: ${text}`));
     this.paint = paint;
-    watch(this.destination, 'console', onError);
   }
 
   write(line: string): void {
@@ -172,12 +148,12 @@ class ConsoleOutput implements Output {
   reopen(): void {}
 
   flush(): void {
-    flushed(this.destination);
+    this.destination.flush();
   }
 }
 
 class FileOutput implements Output {
-  private destination: Destination;
+  private destination: LineWriter;
   private readonly file: string;
   private readonly rotateBytes: number;
   private readonly rotateCount: number;
@@ -209,21 +185,18 @@ class FileOutput implements Output {
       this.onError(`log ${this.file}: cannot open: ${errorText(error)}`);
       return;
     }
-    flushed(old);
     old.end();
   }
 
   flush(): void {
-    flushed(this.destination);
+    this.destination.flush();
   }
 
   /** Opened at once, so that a file that cannot be written is an error of the start, not a line nobody reads. */
-  private open(): Destination {
+  private open(): LineWriter {
     const fd = openSync(this.file, 'a', FILE_MODE);
     this.sizeBytes = fstatSync(fd).size;
-    const destination = pino.destination({ fd, sync: false, maxLength: MAX_WAITING });
-    watch(destination, this.file, this.onError);
-    return destination;
+    return new LineWriter(fd, MAX_WAITING, (text) => this.onError(`log ${this.file}: ${text}`));
   }
 
   private rotate(): void {
