@@ -1,7 +1,7 @@
 // The Log of a running gateway, on pino: one JSON line a call, or the same in colour for a person at a terminal.
 // Made by cli/ at start-up; every other stage sees only the Log of log.ts. Lines leave in the background and are flushed at exit.
 // Whatever came from outside stands in the fields: it is bounded, and no control character of it reaches the output as such.
-// Source: ECMA-48 (C0, C1), Unicode TR 9 (bidirectional controls), sonic-boom's reopen() for rotation.
+// Source: ECMA-48 (C0, C1), Unicode TR 9 (bidirectional controls).
 import { existsSync, fstatSync, mkdirSync, openSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
