@@ -10,7 +10,7 @@ import type { LentReader, ReadBuffers } from './transport.ts';
 const SMALL_BYTES = 2048;
 /** What the system is asked for at once otherwise too. */
 const LARGE_BYTES = 65_536;
-/** Less than this in a large buffer, and it is given back. */
+/** Less than this in a large buffer while they are scarce, and it is given back; else when a small one would have done. */
 const LITTLE_BYTES = LARGE_BYTES / 4;
 /** 32 MB. */
 const LARGE_MOST = 512;
@@ -25,6 +25,10 @@ export class LargeBuffers implements ReadBuffers {
   /** Large buffers that connections have now. */
   get lent(): number {
     return this.lentCount;
+  }
+
+  get scarce(): boolean {
+    return this.lentCount > LARGE_MOST / 2;
   }
 
   take(): Buffer | null {
@@ -97,9 +101,10 @@ export class ReadBuffer {
       this.current = (filled < SMALL_BYTES ? null : this.buffers.take()) ?? this.smallOne();
       return this.current;
     }
-    if (!kept && filled >= LITTLE_BYTES) return current;
+    const much = filled >= (this.buffers.scarce ? LITTLE_BYTES : SMALL_BYTES);
+    if (much && !kept) return current;
     this.buffers.giveBack(current, kept);
-    this.current = (filled >= LITTLE_BYTES ? this.buffers.take() : null) ?? this.smallOne();
+    this.current = (much ? this.buffers.take() : null) ?? this.smallOne();
     return this.current;
   }
 

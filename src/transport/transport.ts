@@ -34,6 +34,8 @@ export interface CloseReason {
 
 /** Large buffers that connections share for reading: readbuffers.ts. */
 export interface ReadBuffers {
+  /** Many are lent: who has little to read should not keep one. */
+  readonly scarce: boolean;
   /** null = as many are lent as may be. */
   take(): Buffer | null;
   /** `kept`: somebody needs what is in it, it must not be written to again. */
