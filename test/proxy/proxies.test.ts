@@ -228,6 +228,25 @@ describe('a client', () => {
   });
 });
 
+describe('max_connections', () => {
+  it.each([
+    [40, []],
+    [60, [{ wanted: 120, limit: 100 }]],
+  ])('of %i with 100 descriptors is warned of when it cannot be reached', async (maxConnections, warnings) => {
+    const memory = memoryParts();
+    const told: unknown[] = [];
+    const parts: typeof memory.parts = {
+      ...memory.parts,
+      log: (_level, id, fields) => id === 'PXY-LIMIT' && told.push(fields),
+      transports: { ...memory.parts.transports, descriptorLimit: 100 },
+    };
+    const pools = [upstreamOptions('pool', [A])];
+    running = new Proxies(parts, { proxies: [proxyOptions({ maxConnections })], upstreams: pools });
+    await running.start();
+    expect(told).toEqual(warnings);
+  });
+});
+
 describe('a session', () => {
   it('ends after one and a half keep alives and 10 s of silence', async () => {
     const { send, network, clock } = await proxy();
