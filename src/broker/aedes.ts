@@ -209,10 +209,11 @@ export class AedesBroker implements Engine {
     const { aedes } = this;
     if (aedes !== null) {
       let timer: Timer | null = null;
-      // Redis may be away: quitting it must not hold the stop.
       await new Promise<void>((resolve) => {
         timer = this.options.clock.after(Math.max(100, deadlineMs / 2), resolve);
         aedes.close(() => resolve());
+        // A Redis that is away would not let go of it.
+        if (this.shared?.ready() === false) setImmediate(resolve);
       });
       (timer as Timer | null)?.cancel();
     }

@@ -31,6 +31,8 @@ export interface SharedStore {
   readonly persistence: Persistence;
   readonly emitter: Emitter;
   queueLength(clientId: string): Promise<number>;
+  /** Whether all connections are up. */
+  ready(): boolean;
   close(): void;
 }
 
@@ -106,6 +108,7 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
     emitter,
     // The key of aedes-persistence-redis for the queue of a session.
     queueLength: (clientId) => conn.llen(`outgoing:${encodeURIComponent(clientId)}`),
+    ready: () => up === connections.length,
     close,
   };
 }
