@@ -1,5 +1,6 @@
 // Bytes through whole proxies on real sockets, where buffers are lent and sockets fill up: nothing is lost or mixed up, memory stays bounded,
 // and whoever dawdles before CONNECT is cut off, with TLS and without.
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -7,7 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort } from '../harness/mosquitto.ts';
+import { freePort, programPath } from '../harness/mosquitto.ts';
 import { connectBytes } from '../harness/proxyparts.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\n';
@@ -140,6 +141,22 @@ describe('a session on sockets', () => {
     for await (const chunk of ending) got.push(chunk as Buffer);
     expect(Buffer.concat(got).toString()).toBe('last of the other');
   });
+
+  it.skipIf(programPath('ss') === null)(
+    'has the kernel look for dead peers on both sides (TCP keep-alive)',
+    async () => {
+      const target = await server((socket) => socket.once('data', () => socket.write(CONNACK)));
+      const { port } = await proxyTo(target);
+      const client = dial(port);
+      client.write(connectBytes({ keepAlive: 0 }));
+      await once(client, 'data');
+      // The proxy's own ends: accepted ones have its port here, dialled ones the server's there.
+      const timers = (filter: string): string =>
+        execFileSync('ss', ['-Htno', 'state', 'established', filter]).toString();
+      expect(timers(`sport = :${port}`)).toContain('timer:(keepalive');
+      expect(timers(`dport = :${target}`)).toContain('timer:(keepalive');
+    },
+  );
 
   it('with a server that takes the connection and hangs ends when its idle time is over', async () => {
     const target = await server((socket) => socket.pause());
