@@ -3,6 +3,7 @@
 
 import type { Clock } from './clock.ts';
 import type { Histogram } from './metrics.ts';
+import { WordView } from './words.ts';
 
 /** One turn in so many is measured, so that asking for the time costs nothing that counts. */
 const MEASURED = 64;
@@ -14,6 +15,8 @@ export interface Flushable {
 }
 
 export class Turn {
+  /** The chunk that is being read, for those who copy many short pieces out of it. */
+  readonly source = new WordView();
   private readonly waiting: Flushable[] = [];
   private depth = 0;
   private scheduled = false;
@@ -80,6 +83,7 @@ export class Turn {
     } finally {
       waiting.length = 0;
       this.flushing = false;
+      this.source.clear();
     }
   }
 }

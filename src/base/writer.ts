@@ -2,6 +2,7 @@
 // Called by delivery/ (MQTT) and sp/ (pipes). Owns no buffer while idle: blocks come from a pool and go back when written.
 // It never drops and never refuses: its users look at `queuedBytes` before they append and decide by their own policy.
 import type { Flushable, Turn } from './turn.ts';
+import { copyWords, WordView } from './words.ts';
 
 /** Where the bytes go. `done` is called once the bytes may change again (written, or lost with the connection). */
 export interface ByteSink {
@@ -51,6 +52,8 @@ export class Writer implements Flushable {
   at = 0;
   private sink: ByteSink | null;
   private readonly turn: Turn;
+  /** Of `block`; an idle writer has neither. */
+  private readonly view = new WordView();
   private readonly pool: BlockPool;
   private size = 0;
   private full: Buffer[] = [];
@@ -82,7 +85,7 @@ export class Writer implements Flushable {
   append(source: Uint8Array, start: number, end: number): void {
     const bytes = end - start;
     this.reserve(bytes);
-    copyBytes(source, start, this.block, this.at, bytes);
+    copyWords(source, this.turn.source, start, this.block, this.view, this.at, bytes);
     this.advance(bytes);
   }
 
@@ -115,6 +118,7 @@ export class Writer implements Flushable {
     this.full = [];
     this.fullBytes = [];
     this.block = NO_BLOCK;
+    this.view.clear();
     this.at = 0;
     this.queuedBytes = 0;
   }
@@ -129,6 +133,7 @@ export class Writer implements Flushable {
     // A peer that used little of its block gets the next smaller one: broadcasts to many idle peers stay small.
     if (this.size > 0 && this.at * 16 < block.length) this.size--;
     this.block = NO_BLOCK;
+    this.view.clear();
     this.at = 0;
     this.confirm(sink, block, part);
   }

@@ -4,12 +4,14 @@
 //
 //   connection -> aedesfront (CONNECT, sizes) -> aedes -> authorizePublish -> aedesrouter -> receivers in this process
 //                                                                                \-> aedesrelay -> stored queues, other gateways, clients
+
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Identity } from '../auth/auth.ts';
 import type { Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
+import { Slab } from '../base/slab.ts';
 import { newDeliveryStats } from '../delivery/delivery.ts';
 import { Outbox } from '../delivery/outbox.ts';
 import type { Message, Origin, Publication } from '../mqtt/message.ts';
@@ -101,6 +103,7 @@ export class AedesBroker implements Engine {
       clock,
       turn: options.turn,
       pool: { usedBytes: 0 } as Core['pool'],
+      slab: new Slab(options.turn.source),
       log,
       journal,
       router,

@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import { newDeliveryStats } from '../delivery/delivery.ts';
@@ -95,6 +96,7 @@ export class NativeBroker implements Broker {
       clock: options.clock,
       turn: options.turn,
       pool: options.pool,
+      slab: new Slab(options.turn.source),
       log: options.log,
       journal: options.journal,
       router,

@@ -1,7 +1,7 @@
 // An Application Message in its two lives. A Publication is a PUBLISH that is being handled right now: a reusable view into the
 // bytes it arrived in, valid until the handler returns. A Message is the copy that outlives them: in flight, queued, retained, spooled.
 // Made by session/ (from the wire) and by internal clients; read by router/, delivery/ and bridge/.
-import { copyBytes } from '../base/writer.ts';
+import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
 import type { Properties } from './property.ts';
 
@@ -116,8 +116,12 @@ export class Publication {
   private kept: Message | null = null;
   private waiting: Hold | null = null;
 
-  constructor(origin: Origin) {
+  /** Where copies of payloads lie; without one each is made by itself. */
+  private readonly slab: Slab | null;
+
+  constructor(origin: Origin, slab: Slab | null = null) {
     this.origin = origin;
+    this.slab = slab;
   }
 
   /** Must be called before the fields are set for the next PUBLISH. */
@@ -164,9 +168,8 @@ export class Publication {
   message(): Message {
     if (this.kept === null) {
       const bytes = this.payloadEnd - this.payloadStart;
-      // One view less than Buffer.from(payload()), which is what copying a small message costs.
-      const payload = Buffer.allocUnsafe(bytes);
-      copyBytes(this.buffer, this.payloadStart, payload, 0, bytes);
+      const { slab } = this;
+      const payload = slab === null ? Buffer.from(this.payload()) : slab.copy(this.buffer, this.payloadStart, bytes);
       this.kept = new Message(this.topic, payload, this.qos, this.retain, this.properties, this.expiresAt, this.origin);
     }
     return this.kept;

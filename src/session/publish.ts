@@ -78,7 +78,7 @@ export class Inbound {
     this.acks = options.acks;
     this.version = options.version;
     this.five = options.version === 5;
-    this.publication = new Publication(options.session.origin);
+    this.publication = new Publication(options.session.origin, options.core.slab);
     this.mostHeld = heldCount(options.version, options.core.limits.maxAwaitingRel);
   }
 

@@ -15,6 +15,7 @@
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
@@ -107,6 +108,8 @@ export interface Core {
   readonly clock: Clock;
   readonly turn: Turn;
   readonly pool: BlockPool;
+  /** Payloads of messages that are kept. */
+  readonly slab: Slab;
   readonly log: Log;
   readonly journal: Journal;
   readonly router: Router;
