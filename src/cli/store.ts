@@ -180,7 +180,13 @@ export async function importStore(path: string, input: Readable, force: boolean)
 
 async function linesFrom(file: string): Promise<Readable> {
   try {
-    return (await open(file)).createReadStream();
+    const handle = await open(file);
+    // A folder opens without complaint; only reading tells.
+    if ((await handle.stat()).isDirectory()) {
+      await handle.close();
+      throw new Error('it is a folder');
+    }
+    return handle.createReadStream();
   } catch (error) {
     throw new GatewayError('CLI-FAILED', `cannot read ${file}: ${systemErrorText(error)}`, error);
   }

@@ -91,7 +91,11 @@ export class HttpServer implements Service {
     server.on('checkContinue', this.onContinue(listener));
     this.listening = await Listening.open(server, settings.host, settings.port, 'http_server');
     this.feed.start();
-    this.options.log('info', 'WEB-UP', { address: this.address, tls: settings.tls !== null, auth: settings.authType });
+    this.options.log('info', 'WEB-UP', {
+      address: this.address,
+      tls: settings.tls !== null,
+      auth: isOpen(settings) ? 'none' : settings.authType,
+    });
   }
 
   /** Takes up renewed certificate and key files. Throws GatewayError TRANSPORT-TLS and keeps the old ones when they are wrong. */

@@ -3,6 +3,7 @@
 // Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { systemErrorText } from '../base/systemerror.ts';
 import {
   type Database,
   openDatabase,
@@ -73,7 +74,7 @@ function prepare(path: string): void {
     }
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    throw new OpenError(`${path} cannot be written (${(error as Error).message})`, error);
+    throw new OpenError(`${path} cannot be written (${systemErrorText(error)})`, error);
   }
   const found = statSync(path);
   if (!found.isFile()) throw new OpenError(`${path} is not a file`);

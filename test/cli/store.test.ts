@@ -190,6 +190,12 @@ test('import of a file that is not there says so in one line', async () => {
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/cannot read \/nowhere\/lines: no such file/)]);
 });
 
+test('import says that a folder is no file of lines', async () => {
+  const { code, stderr } = await command('store', 'import', storePath(), tmpdir());
+  expect(code).toBe(1);
+  expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/cannot read .*: it is a folder$/)]);
+});
+
 test('check refuses a path where there is nothing', () => {
   expect(() => checkStore(storePath(), new Sink())).toThrow(/does not exist/);
 });
