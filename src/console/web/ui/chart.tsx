@@ -38,7 +38,7 @@ function optionsOf(
     padding: [8, 4, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
+    scales: { x: { range: timeRange }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
     axes: [
       { ...axis, grid: { show: false }, ticks: { show: false }, space: 70, size: 24, values: clockTicks },
       {
@@ -70,6 +70,14 @@ function clockTicks(_: uPlot, ticks: number[]): string[] {
     const two = (n: number): string => String(n).padStart(2, '0');
     return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   });
+}
+
+/** Seconds that a chart spans at least: a single point has no span, and its axis would count in days. */
+const LEAST_SECONDS = 60;
+
+/** uPlot gives null for both while there are no points. */
+function timeRange(_: uPlot, min: number | null, max: number | null): uPlot.Range.MinMax {
+  return min === null || max === null || max - min >= LEAST_SECONDS ? [min, max] : [max - LEAST_SECONDS, max];
 }
 
 type Format = (value: number) => string;
