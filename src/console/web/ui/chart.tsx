@@ -72,12 +72,15 @@ function clockTicks(_: uPlot, ticks: number[]): string[] {
   });
 }
 
-/** Seconds that a chart spans at least: a single point has no span, and its axis would count in days. */
+/** Seconds that a chart spans at least. */
 const LEAST_SECONDS = 60;
 
-/** uPlot gives null for both while there are no points. */
-function timeRange(_: uPlot, min: number | null, max: number | null): uPlot.Range.MinMax {
-  return min === null || max === null || max - min >= LEAST_SECONDS ? [min, max] : [max - LEAST_SECONDS, max];
+/** uPlot would give a single point a day, so the times themselves are looked at; without any there is nothing to span. */
+function timeRange(plot: uPlot, min: number, max: number): uPlot.Range.MinMax {
+  const [times] = plot.data;
+  const last = times.at(-1);
+  if (last === undefined) return [min, max];
+  return last - times[0] >= LEAST_SECONDS ? [times[0], last] : [last - LEAST_SECONDS, last];
 }
 
 type Format = (value: number) => string;
