@@ -1,4 +1,5 @@
 // A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and its tests.
+import { firstByField, otherKeys } from './formdoc.ts';
 import { waysOf } from './tracks.ts';
 import type { Bridge, BridgeType, Problem, Rule } from './types.ts';
 
@@ -122,24 +123,15 @@ export function ruleDocument(type: Direction, rule: RuleForm): Record<string, un
 
 /** The document to send, or what is wrong before it can be. */
 export function bridgeDocument(form: BridgeForm): { document: Record<string, unknown> } | { problem: Problem } {
-  let more: unknown = {};
-  if (form.more.trim() !== '') {
-    try {
-      more = JSON.parse(form.more);
-    } catch (error) {
-      return { problem: { pointer: '/more', message: error instanceof Error ? error.message : String(error) } };
-    }
-    if (typeof more !== 'object' || more === null || Array.isArray(more)) {
-      return { problem: { pointer: '/more', message: 'JSON object' } };
-    }
-  }
+  const other = otherKeys(form.more);
+  if ('problem' in other) return other;
   const urls = form.urls
     .split('\n')
     .map((url) => url.trim())
     .filter((url) => url !== '');
   const lists = listsOf(form.type);
   const document = {
-    ...(more as Record<string, unknown>),
+    ...other.more,
     type: form.type,
     name: form.name.trim(),
     enable: form.enable,
@@ -172,10 +164,5 @@ export function fieldOf(pointer: string): string {
 
 /** Problems by field; the first of each field counts. */
 export function byField(problems: readonly Problem[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const { pointer, message } of problems) {
-    const field = fieldOf(pointer);
-    if (!found.has(field)) found.set(field, message);
-  }
-  return found;
+  return firstByField(problems, fieldOf);
 }

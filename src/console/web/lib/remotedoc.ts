@@ -1,4 +1,5 @@
 // The document of a bridge to a remote broker as a form holds it, and back; which field a problem belongs to. Pure; used by the form.
+import { firstByField, otherKeys } from './formdoc.ts';
 import type { Bridge, Problem, Rule } from './types.ts';
 
 /** One rule while it is edited: everything is text; "" = as it comes. */
@@ -114,20 +115,11 @@ function passwordOf({ username, password, hasPassword }: RemoteForm): string | n
 
 /** The document to send, or what is wrong before it can be. */
 export function remoteDocument(form: RemoteForm): { document: Record<string, unknown> } | { problem: Problem } {
-  let more: unknown = {};
-  if (form.more.trim() !== '') {
-    try {
-      more = JSON.parse(form.more);
-    } catch (error) {
-      return { problem: { pointer: '/more', message: error instanceof Error ? error.message : String(error) } };
-    }
-    if (typeof more !== 'object' || more === null || Array.isArray(more)) {
-      return { problem: { pointer: '/more', message: 'JSON object' } };
-    }
-  }
+  const other = otherKeys(form.more);
+  if ('problem' in other) return other;
   const optional = { clientid: form.clientid.trim(), username: form.username, password: passwordOf(form) };
   const document = {
-    ...(more as Record<string, unknown>),
+    ...other.more,
     name: form.name.trim(),
     enable: form.enable,
     server: form.server.trim(),
@@ -154,10 +146,5 @@ function fieldOf(pointer: string): string {
 
 /** Problems by field; the first of each field counts. */
 export function problemsByField(problems: readonly Problem[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const { pointer, message } of problems) {
-    const field = fieldOf(pointer);
-    if (!found.has(field)) found.set(field, message);
-  }
-  return found;
+  return firstByField(problems, fieldOf);
 }

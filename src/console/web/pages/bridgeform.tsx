@@ -17,12 +17,10 @@ import {
 import { kept } from '../lib/keep.ts';
 import type { BridgeType } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
-import { KeepCheck } from '../ui/keepcheck.tsx';
-import { Button, Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
+import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
+import { BridgeFrame, type Problems, RuleEditors } from './bridgeframe.tsx';
 import { RuleTester } from './ruletester.tsx';
-
-type Problems = ReadonlyMap<string, string>;
 
 const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
   pub: [
@@ -149,27 +147,11 @@ function RuleFieldset({
 }) {
   const words = list === 'forwards' ? t('Add a rule MQTT → NNG') : t('Add a rule NNG → MQTT');
   return (
-    <>
-      {rules.map((rule, i) => (
-        <RuleFields
-          key={i}
-          list={list}
-          rule={rule}
-          index={i}
-          problems={problems}
-          onRule={(next) => onRules(rules.map((old, other) => (other === i ? next : old)))}
-          onRemove={() => onRules(rules.filter((_, other) => other !== i))}
-        />
-      ))}
-      {problems.has(list) && (
-        <p class="failed" role="alert">
-          {problems.get(list)}
-        </p>
+    <RuleEditors list={list} rules={rules} problems={problems} empty={emptyRule} words={words} onRules={onRules}>
+      {(rule, i, onRule, onRemove) => (
+        <RuleFields key={i} list={list} rule={rule} index={i} problems={problems} onRule={onRule} onRemove={onRemove} />
       )}
-      <Button icon="plus" onClick={() => onRules([...rules, emptyRule()])}>
-        {words}
-      </Button>
-    </>
+    </RuleEditors>
   );
 }
 
@@ -231,76 +213,55 @@ export function NngBridgeForm({
     );
   };
   return (
-    <form class="bridge-form" onSubmit={save} noValidate>
-      <div class="dialog-body">
-        <div class="fields">
-          {direction}
-          <TextField
-            label={t('Name')}
-            value={form.name}
-            onValue={(name) => set({ name })}
-            disabled={initial !== null}
-            problem={problems.get('name')}
-            mono
-          />
-          <SelectField
-            label={t('Mode')}
-            value={form.mode}
-            onValue={(mode) => set({ mode })}
-            options={[
-              ['listen', t('listen: peers dial here')],
-              ['dial', t('dial: this gateway dials')],
-            ]}
-            problem={problems.get('mode')}
-          />
-          <TextField
-            label={t('Addresses, one a line')}
-            value={form.urls}
-            onValue={(urls) => set({ urls })}
-            problem={problems.get('urls')}
-            rows={2}
-            placeholder={'tcp://127.0.0.1:9900\nipc:///tmp/bridge.ipc'}
-            mono
-            wide
-          />
-        </div>
-        {listsOf(form.type).map((list) => (
-          <RuleFieldset
-            key={list}
-            list={list}
-            rules={form[list]}
-            problems={problems}
-            onRules={(rules) => set({ [list]: rules })}
-          />
-        ))}
-        <details open={problems.has('more')}>
-          <summary>{t('More keys')}</summary>
-          <TextField
-            label={t('Other keys as JSON')}
-            hint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
-            value={form.more}
-            onValue={(more) => set({ more })}
-            problem={problems.get('more')}
-            rows={6}
-            mono
-            wide
-          />
-        </details>
-        {problems.has('') && (
-          <p class="failed" role="alert">
-            {problems.get('')}
-          </p>
-        )}
+    <BridgeFrame
+      form={form}
+      set={set}
+      moreHint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
+      problems={problems}
+      busy={busy}
+      onSubmit={save}
+      onClose={onClose}
+    >
+      <div class="fields">
+        {direction}
+        <TextField
+          label={t('Name')}
+          value={form.name}
+          onValue={(name) => set({ name })}
+          disabled={initial !== null}
+          problem={problems.get('name')}
+          mono
+        />
+        <SelectField
+          label={t('Mode')}
+          value={form.mode}
+          onValue={(mode) => set({ mode })}
+          options={[
+            ['listen', t('listen: peers dial here')],
+            ['dial', t('dial: this gateway dials')],
+          ]}
+          problem={problems.get('mode')}
+        />
+        <TextField
+          label={t('Addresses, one a line')}
+          value={form.urls}
+          onValue={(urls) => set({ urls })}
+          problem={problems.get('urls')}
+          rows={2}
+          placeholder={'tcp://127.0.0.1:9900\nipc:///tmp/bridge.ipc'}
+          mono
+          wide
+        />
       </div>
-      <footer class="dialog-foot">
-        <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
-        <KeepCheck />
-        <span class="spring" />
-        <Button onClick={onClose}>{t('Cancel')}</Button>
-        <Button kind="primary" type="submit" disabled={busy}>
-          {t('Save')}
-        </Button>
-      </footer>
-    </form>
+      {listsOf(form.type).map((list) => (
+        <RuleFieldset
+          key={list}
+          list={list}
+          rules={form[list]}
+          problems={problems}
+          onRules={(rules) => set({ [list]: rules })}
+        />
+      ))}
+    </BridgeFrame>
   );
 }

@@ -13,11 +13,9 @@ import {
   remoteDocument,
 } from '../lib/remotedoc.ts';
 import { t } from '../lib/words.ts';
-import { KeepCheck } from '../ui/keepcheck.tsx';
-import { Button, Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
+import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
-
-type Problems = ReadonlyMap<string, string>;
+import { BridgeFrame, type Problems, RuleEditors } from './bridgeframe.tsx';
 
 interface RuleProps {
   readonly list: RemoteList;
@@ -104,27 +102,18 @@ function RuleFieldset({
   readonly onRules: (rules: readonly RemoteRule[]) => void;
 }) {
   return (
-    <>
-      {rules.map((rule, i) => (
-        <RuleFields
-          key={i}
-          list={list}
-          rule={rule}
-          index={i}
-          problems={problems}
-          onRule={(next) => onRules(rules.map((old, other) => (other === i ? next : old)))}
-          onRemove={() => onRules(rules.filter((_, other) => other !== i))}
-        />
-      ))}
-      {problems.has(list) && (
-        <p class="failed" role="alert">
-          {problems.get(list)}
-        </p>
+    <RuleEditors
+      list={list}
+      rules={rules}
+      problems={problems}
+      empty={() => emptyRemoteRule(list)}
+      words={list === 'forwards' ? t('Add a rule here → there') : t('Add a rule there → here')}
+      onRules={onRules}
+    >
+      {(rule, i, onRule, onRemove) => (
+        <RuleFields key={i} list={list} rule={rule} index={i} problems={problems} onRule={onRule} onRemove={onRemove} />
       )}
-      <Button icon="plus" onClick={() => onRules([...rules, emptyRemoteRule(list)])}>
-        {list === 'forwards' ? t('Add a rule here → there') : t('Add a rule there → here')}
-      </Button>
-    </>
+    </RuleEditors>
   );
 }
 
@@ -260,49 +249,29 @@ export function RemoteBridgeForm({
     );
   };
   return (
-    <form class="bridge-form" onSubmit={save} noValidate autocomplete="off">
-      <div class="dialog-body">
-        <div class="fields">
-          {direction}
-          <Connection form={form} isNew={initial === null} problems={problems} set={set} />
-        </div>
-        {(['forwards', 'subscription'] as const).map((list) => (
-          <RuleFieldset
-            key={list}
-            list={list}
-            rules={form[list]}
-            problems={problems}
-            onRules={(rules) => set({ [list]: rules })}
-          />
-        ))}
-        <details open={problems.has('more')}>
-          <summary>{t('More keys')}</summary>
-          <TextField
-            label={t('Other keys as JSON')}
-            hint={t('ssl, will, conn_properties, max_send_queue_len, retry_qos_0, hybrid_servers and so on')}
-            value={form.more}
-            onValue={(more) => set({ more })}
-            problem={problems.get('more')}
-            rows={6}
-            mono
-            wide
-          />
-        </details>
-        {problems.has('') && (
-          <p class="failed" role="alert">
-            {problems.get('')}
-          </p>
-        )}
+    <BridgeFrame
+      form={form}
+      set={set}
+      moreHint={t('ssl, will, conn_properties, max_send_queue_len, retry_qos_0, hybrid_servers and so on')}
+      problems={problems}
+      busy={busy}
+      autocomplete="off"
+      onSubmit={save}
+      onClose={onClose}
+    >
+      <div class="fields">
+        {direction}
+        <Connection form={form} isNew={initial === null} problems={problems} set={set} />
       </div>
-      <footer class="dialog-foot">
-        <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
-        <KeepCheck />
-        <span class="spring" />
-        <Button onClick={onClose}>{t('Cancel')}</Button>
-        <Button kind="primary" type="submit" disabled={busy}>
-          {t('Save')}
-        </Button>
-      </footer>
-    </form>
+      {(['forwards', 'subscription'] as const).map((list) => (
+        <RuleFieldset
+          key={list}
+          list={list}
+          rules={form[list]}
+          problems={problems}
+          onRules={(rules) => set({ [list]: rules })}
+        />
+      ))}
+    </BridgeFrame>
   );
 }
