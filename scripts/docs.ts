@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/base/errors.ts';
 import { MESSAGES } from '../src/base/messages.ts';
-import { FOREIGN } from '../src/config/schemacore.ts';
+import { FOREIGN } from '../src/config/schema/core.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');

@@ -31,9 +31,11 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   bridge: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
   proxy: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
   broker: { values: ['base', 'mqtt', 'session', 'router', 'delivery'], seams: BELOW },
+  webhook: { values: ['base', 'mqtt'], seams: BELOW },
   console: { values: ['base', 'mqtt'], seams: [...BELOW, 'console'] },
+  gateway: { values: [...BELOW, 'webhook', 'console'], seams: [] },
   cli: { values: [...BELOW, 'console', 'gateway'], seams: [] },
-  /** src/*.ts: main, index and the wiring. */
+  /** src/*.ts: main, index and the version. */
   '': { values: [...BELOW, 'console', 'cli', 'gateway'], seams: [] },
 };
 
@@ -126,7 +128,7 @@ function folderOf(file: string): string {
   return cut < 0 ? '' : file.slice(0, cut);
 }
 
-/** The wiring beside main.ts (gateway.ts and its like) is a layer of its own for those who start it. */
+/** The wiring beside main.ts (gateway/gateway.ts and its like) is a layer of its own for those who start it. */
 function layerOf(file: string): string {
   const folder = folderOf(file);
   return folder === '' && file !== 'main.ts' && file !== 'index.ts' ? 'gateway' : folder;

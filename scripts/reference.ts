@@ -1,8 +1,8 @@
 // Turns the configuration schema into its reference: files in HOCON and TOML that load to exactly the defaults, and Markdown tables.
 // Called by scripts/docs.ts and by tests. Pure. In the files "##" explains and "#" is a key that is off or has no default.
 import type { TreeValue } from '../src/config/config.ts';
-import type { Fields, Key } from '../src/config/key.ts';
-import { SECTIONS } from '../src/config/schema.ts';
+import type { Fields, Key } from '../src/config/schema/key.ts';
+import { SECTIONS } from '../src/config/schema/schema.ts';
 
 const HEAD = (dialect: string): string[] => [
   `## Every key of the configuration, as ${dialect}: this file loads to exactly the defaults.`,

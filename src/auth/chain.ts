@@ -1,4 +1,4 @@
-// Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway.ts.
+// Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway/gateway.ts.
 // Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
 // says why. Users and rights change as one unit. Nothing here fails open.
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-// What auth/ is built from, as plain data: settings.ts makes it of the configuration, chain.ts builds from it.
+// What auth/ is built from, as plain data: gateway/options.ts makes it of the configuration, chain.ts builds from it.
 // Secrets are in clear here and are never shown.
 import type { DenyAction } from './auth.ts';
 import type { CertificateField } from './certificate.ts';

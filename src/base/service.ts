@@ -1,5 +1,5 @@
 // What everything long-lived looks like: constructors assign, start() acts, stop() undoes in reverse.
-// Obeyed by the gateway and what it starts; a part that is only stopped is a Part of runningconfig.ts.
+// Obeyed by the gateway and what it starts; a part that is only stopped is a Part of gateway/running.ts.
 
 export interface Service {
   start(): Promise<void>;

@@ -1,18 +1,18 @@
 // SEAM of bridge/: bridges to NNG and to remote MQTT brokers as the rest of the gateway sees them. Options come from the configuration
-// (gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one socket,
+// (gateway/gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one socket,
 // one client of the broker.
 // Sources: docs/nng-bridges.md and docs/mqtt-bridges.md, which say what users may rely on.
 import type { Qos } from '../mqtt/packet.ts';
 import type { Overflow, PipeView } from '../sp/sp.ts';
 import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';
-import type { MqttBridgeOptions } from './mqttoptions.ts';
+import type { MqttBridgeOptions } from './mqtt/options.ts';
 
-export type { MqttBridgeOptions } from './mqttoptions.ts';
+export type { MqttBridgeOptions } from './mqtt/options.ts';
 
 /** Whose rules hold where sources disagree: the documentation, or what NanoMQ of that version does. */
 export type Compat = 'documented' | '0.25.5' | '0.25.6';
 
-/** What happens to a payload on its way: as it is, base64 text, or a JSON envelope (transform.ts). */
+/** What happens to a payload on its way: as it is, base64 text, or a JSON envelope (bridge/nng/transform.ts). */
 export type PayloadForm = 'raw' | 'base64' | 'json';
 
 /** One entry of `forwards`: MQTT to NNG. */

@@ -1,11 +1,11 @@
 // Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds, changes, switches and removes them while it runs.
-// Built by gateway.ts, asked by REST, console and reload. Changes of one bridge are done one after another and never touch another bridge.
+// Built by gateway/gateway.ts, asked by REST, console and reload. Changes of one bridge are done one after another and never touch another bridge.
 // A bridge that fails is a state, not an exception.
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { BridgeOptions, BridgeStatus, BridgeType, BridgeWorker } from './bridge.ts';
-import type { BridgeParts } from './link.ts';
-import { NngBridge } from './nng.ts';
+import { NngBridge } from './nng/bridge.ts';
+import type { BridgeParts } from './nng/link.ts';
 
 /** How long a bridge that is removed or restarted may take to let queued messages leave. */
 const CHANGE_DEADLINE_MS = 1000;

@@ -1,4 +1,4 @@
-// SEAM of broker/: one MQTT broker, whichever engine stands behind it (native.ts, aedes.ts). Built by gateway.ts; used by listeners
+// SEAM of broker/: one MQTT broker, whichever engine stands behind it (broker/native/engine.ts, broker/aedes/engine.ts). Built by gateway/gateway.ts; used by listeners
 // (accept), bridges, REST and console (attach, introspection). Engines pass one contract suite (test/contract/broker.ts).
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';

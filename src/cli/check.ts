@@ -3,8 +3,9 @@
 import { accessSync, constants } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type Loaded, loadConfig } from '../config/config.ts';
+import type { Loaded } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
+import { loadConfig } from '../config/load.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
 import type { Context, Io } from './cli.ts';
 import { checkSets, configOptions } from './start.ts';

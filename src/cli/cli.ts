@@ -50,27 +50,27 @@ const COMMANDS: readonly CommandRow[] = [
   {
     name: 'pub',
     summary: 'publish MQTT messages',
-    load: async () => (await import('./pub.ts')).registerPub,
+    load: async () => (await import('./mqtt/pub.ts')).registerPub,
   },
   {
     name: 'sub',
     summary: 'subscribe to MQTT topics',
-    load: async () => (await import('./sub.ts')).registerSub,
+    load: async () => (await import('./mqtt/sub.ts')).registerSub,
   },
   {
     name: 'nng',
     summary: 'publish to or subscribe at SP peers',
-    load: async () => (await import('./nng.ts')).registerNng,
+    load: async () => (await import('./nng/nng.ts')).registerNng,
   },
   {
     name: 'bench',
     summary: 'measure a broker or a bridge',
-    load: async () => (await import('./bench.ts')).registerBench,
+    load: async () => (await import('./bench/bench.ts')).registerBench,
   },
   {
     name: 'ctl',
     summary: 'look at a running gateway and change it',
-    load: async () => (await import('./ctl.ts')).registerCtl,
+    load: async () => (await import('./ctl/ctl.ts')).registerCtl,
   },
   {
     name: 'convert',
@@ -80,7 +80,7 @@ const COMMANDS: readonly CommandRow[] = [
   {
     name: 'store',
     summary: 'check, export, import a database',
-    load: async () => (await import('./store.ts')).registerStore,
+    load: async () => (await import('./store/store.ts')).registerStore,
   },
 ];
 

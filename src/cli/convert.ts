@@ -8,7 +8,7 @@ import { GatewayError } from '../base/errors.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import { type ConvertedTree, effective, parseText, readForConvert } from '../config/converting.ts';
 import { formatProblem } from '../config/problem.ts';
-import { writeHocon, writeToml } from '../config/write.ts';
+import { writeHocon, writeToml } from '../config/text/write.ts';
 import type { CheckPlace } from './check.ts';
 import type { Context, Io } from './cli.ts';
 

@@ -11,14 +11,15 @@ import type { Log } from '../base/log.ts';
 import { createLogger, type Logger, type LoggerOptions } from '../base/logger.ts';
 import type { Service } from '../base/service.ts';
 import { systemErrorText } from '../base/systemerror.ts';
-import { type Loaded, type LogConfig, loadConfig } from '../config/config.ts';
+import type { Loaded, LogConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
 import { formatProblem } from '../config/problem.ts';
 import type { Context, Io } from './cli.ts';
 
 /** How long a clean stop may take before connections are cut. */
 const STOP_DEADLINE_MS = 5000;
 
-/** What start needs of gateway.ts. */
+/** What start needs of gateway/gateway.ts. */
 export interface RunnableGateway extends Service {
   /** Reads the configuration again and applies it; logs the outcome itself and never rejects for a wrong file. */
   reload(): Promise<unknown>;
@@ -210,7 +211,7 @@ export function registerStart(program: Command, context: Context): void {
     .action(async (options: { config?: string; set: string[] }) => {
       checkSets(options.set);
       const parts: StartParts = {
-        make: async () => (await import('../gateway.ts')).createGateway,
+        make: async () => (await import('../gateway/gateway.ts')).createGateway,
         signals: process,
         env: process.env,
         cwd: process.cwd(),

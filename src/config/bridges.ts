@@ -1,6 +1,6 @@
 // The effective configuration of the bridges: bridges.nng (SP peers) and bridges.mqtt (remote brokers), as config.ts hands it out.
-// Filled in by buildbridges.ts; read by the wiring (control.ts, settings.ts), which gives each bridge its part. Types alone.
-// The same words hold as in config.ts: sizes are bytes, times milliseconds. Source: schemabridges.ts, which names every key.
+// Filled in by config/build/bridges.ts; read by the wiring (gateway/bridges.ts, gateway/options.ts), which gives each bridge its part. Types alone.
+// The same words hold as in config.ts: sizes are bytes, times milliseconds. Source: config/schema/bridges.ts, which names every key.
 import type { QosLevel, TlsClientConfig, TlsServerConfig } from './config.ts';
 import type { Position } from './problem.ts';
 

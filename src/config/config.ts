@@ -1,11 +1,10 @@
-// SEAM of config/: the effective configuration as the rest of the gateway sees it, and the one function that reads it.
-// Read by the wiring (gateway.ts and its neighbours), by cli/ and, as types, by console/; settings.ts makes other stages' options of it.
+// SEAM of config/: the effective configuration as the rest of the gateway sees it; load.ts reads it.
+// Read by the wiring (gateway/gateway.ts and its neighbours), by cli/ and, as types, by console/; gateway/options.ts makes other stages' options of it.
 // Values are checked and normalised: sizes are bytes, durations milliseconds (names end in Ms), defaults are filled in, the whole is
 // frozen. Where a limit is 0 there is no limit, unless its line says otherwise. Bridges and proxy have files of their own beside this one.
 // Nothing here opens a socket or a file of another section; a stage gets its section and never looks at the file itself.
-// Sources: the tables of schema.ts, which name every key once; docs/reference-config.md is made from them.
+// Sources: the tables of config/schema/schema.ts, which name every key once; docs/reference-config.md is made from them.
 import type { BridgesConfig } from './bridges.ts';
-import { load } from './load.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
 
@@ -369,12 +368,4 @@ export interface Loaded {
   readonly tree: Tree;
   /** The same with secrets as "***": for `check --print`, REST and logs. */
   readonly masked: Tree;
-}
-
-/**
- * Reads defaults, file, environment and `--set`, in this order.
- * Throws ConfigError (problem.ts; a GatewayError CFG-INVALID) with every problem found, CFG-READ when the file cannot be read.
- */
-export function loadConfig(options: LoadOptions): Loaded {
-  return load(options);
 }

@@ -1,13 +1,14 @@
 // What `tidegate convert` needs of config/: a file as a tree that holds only what has an effect, and a way to compare two trees.
 // Called by cli/convert.ts. Validates what it reads: a wrong configuration is not converted.
-import type { Inside, Key } from './key.ts';
+
 import { readText, treeOf } from './load.ts';
-import { looksLikeMosquitto, readMosquitto } from './mosquitto.ts';
-import { adaptNanomq } from './nanomq.ts';
-import type { BlockNode, Member, Node } from './node.ts';
 import { ConfigError, type Problem } from './problem.ts';
-import { ROOT } from './schema.ts';
+import type { Inside, Key } from './schema/key.ts';
+import { ROOT } from './schema/schema.ts';
 import { Sink } from './sink.ts';
+import { looksLikeMosquitto, readMosquitto } from './text/mosquitto.ts';
+import { adaptNanomq } from './text/nanomq.ts';
+import type { BlockNode, Member, Node } from './text/node.ts';
 
 export interface ConvertedTree {
   readonly tree: BlockNode;

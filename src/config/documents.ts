@@ -11,12 +11,12 @@ import type {
   NngSubConfig,
   SubscriptionRule,
 } from './bridges.ts';
-import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './buildbridges.ts';
+import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './build/bridges.ts';
 import type { Tree, TreeValue } from './config.ts';
-import type { Key } from './key.ts';
-import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './node.ts';
-import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schemabridges.ts';
+import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schema/bridges.ts';
+import type { Key } from './schema/key.ts';
 import { Sink } from './sink.ts';
+import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './text/node.ts';
 
 /** What is wrong with a document: a JSON pointer into it (RFC 6901) and a sentence that names the key. */
 export interface DocumentProblem {

@@ -1,11 +1,11 @@
 // tidegate.d: files beside the main configuration file that are read after it, in the order of their names.
-// Called by load.ts and, for the name of the file that the gateway itself writes, by keptfile.ts. Reads names only, no contents.
+// Called by load.ts and, for the name of the file that the gateway itself writes, by gateway/kept.ts. Reads names only, no contents.
 // Bounds: MAX_FILES; the bytes of all of them count with those of the main file.
 import { readdirSync } from 'node:fs';
 import { GatewayError } from '../base/errors.ts';
-import type { BlockNode, Node } from './node.ts';
 import { fileError } from './problem.ts';
-import { put, type Raw, type RawBlock } from './raw.ts';
+import type { BlockNode, Node } from './text/node.ts';
+import { put, type Raw, type RawBlock } from './text/raw.ts';
 
 /** Beside the main file. */
 export const FOLDER = 'tidegate.d';

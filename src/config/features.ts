@@ -1,6 +1,6 @@
 // Configured features that this version does not run yet: one row each, deleted when the feature arrives.
 // `tidegate check` prints them as warnings, `tidegate start` refuses with CFG-NOT-BUILT, unless a row only warns.
-// Called by cli/check.ts and gateway.ts. Data and predicates over Config, nothing else.
+// Called by cli/check.ts and gateway/gateway.ts. Data and predicates over Config, nothing else.
 import type { Config } from './config.ts';
 import type { Position, Problem } from './problem.ts';
 

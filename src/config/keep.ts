@@ -1,11 +1,11 @@
 // tidegate.d/50-console.conf as a tree: what of a change has to be written so that files say it, and the text of the file.
-// Called by keptfile.ts and control.ts at run time only. Reads that one file; writing it is keptfile.ts.
+// Called by gateway/kept.ts and gateway/bridges.ts at run time only. Reads that one file; writing it is gateway/kept.ts.
 import { existsSync } from 'node:fs';
 import type { Tree, TreeValue } from './config.ts';
 import { treeOf } from './load.ts';
-import { type BlockNode, blockNode, type Member, type Node, type ScalarNode } from './node.ts';
 import { ConfigError } from './problem.ts';
-import { writeHocon } from './write.ts';
+import { type BlockNode, blockNode, type Member, type Node, type ScalarNode } from './text/node.ts';
+import { writeHocon } from './text/write.ts';
 
 const PLACE = { file: 'kept', line: 0, column: 0 };
 const HEADER = `# Changes that were kept: by the console, the REST API or tidegate ctl. Read after the main configuration file.

@@ -1,29 +1,33 @@
 // Reads a configuration: finds the file, parses it and its tidegate.d, lays the environment and --set over it, checks it, builds the frozen Config.
-// Called by config.ts only. Touches nothing but the configuration file, tidegate.d beside it, what they include and files named by
+// Called by cli/, index.ts and tests. Touches nothing but the configuration file, tidegate.d beside it, what they include and files named by
 // TIDEGATE__..._FILE.
 // Bounds: MAX_FILE_BYTES for the file and all it includes; includes only from below the folder of the main file.
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { buildConfig } from './build.ts';
+import { buildConfig } from './build/build.ts';
 import type { Loaded, LoadOptions, Tree } from './config.ts';
 import { dropInNames, FOLDER, KEPT_NAME, layOver, rawOf } from './dropins.ts';
-import { parseHocon, type Source } from './hocon.ts';
-import { adaptNanomq } from './nanomq.ts';
-import { type BlockNode, blockNode, MAX_FILE_BYTES } from './node.ts';
 import { applyOverrides } from './overrides.ts';
 import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
-import { type Lookup, resolveTree } from './resolve.ts';
-import { ROOT } from './schema.ts';
+import { ROOT } from './schema/schema.ts';
 import { DEFAULTS, Sink } from './sink.ts';
-import { parseToml } from './toml.ts';
+import { parseHocon, type Source } from './text/hocon.ts';
+import { adaptNanomq } from './text/nanomq.ts';
+import { type BlockNode, blockNode, MAX_FILE_BYTES } from './text/node.ts';
+import { type Lookup, resolveTree } from './text/resolve.ts';
+import { parseToml } from './text/toml.ts';
 
 /** Tried in this order when no file is named. */
 const PLACES = ['./tidegate.conf', './tidegate.toml', '/etc/tidegate/tidegate.conf', '/etc/tidegate/tidegate.toml'];
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-export function load(options: LoadOptions): Loaded {
+/**
+ * Reads defaults, file, environment and `--set`, in this order.
+ * Throws ConfigError (problem.ts; a GatewayError CFG-INVALID) with every problem found, CFG-READ when the file cannot be read.
+ */
+export function loadConfig(options: LoadOptions): Loaded {
   const { env = {}, set = [], cwd = process.cwd() } = options;
   const files: string[] = [];
   const sink = new Sink();

@@ -2,9 +2,9 @@
 // Called by load.ts after the file was read. Trees may share nodes, so the way to a changed value is copied.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parsePath } from './hocon.ts';
-import { type BlockNode, blockNode, FORBIDDEN_KEY, formatPath, textNode } from './node.ts';
 import { fileError, type Position, type Problem } from './problem.ts';
+import { parsePath } from './text/hocon.ts';
+import { type BlockNode, blockNode, FORBIDDEN_KEY, formatPath, textNode } from './text/node.ts';
 
 const PREFIX = 'TIDEGATE__';
 /** A secret is short; more is a wrong path. */

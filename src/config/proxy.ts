@@ -1,6 +1,6 @@
 // The effective configuration of the CONNECT-aware proxy: proxy.<name>, its routes and filters, and upstreams.<name>.
-// Filled in by buildproxy.ts; read by the wiring (settings.ts), which gives it to proxy/. Types alone.
-// The same words hold as in config.ts: sizes are bytes, times milliseconds. Source: schemaproxy.ts, which names every key.
+// Filled in by config/build/proxy.ts; read by the wiring (gateway/options.ts), which gives it to proxy/. Types alone.
+// The same words hold as in config.ts: sizes are bytes, times milliseconds. Source: config/schema/proxy.ts, which names every key.
 import type { TlsClientConfig, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Position } from './problem.ts';
 

@@ -1,5 +1,5 @@
 // What is different between two configurations, and what it takes to get from one to the other.
-// Called by runningconfig.ts for each change while the gateway runs. Pure. Where something was written does not count, only what it says.
+// Called by gateway/running.ts for each change while the gateway runs. Pure. Where something was written does not count, only what it says.
 import type { Config, HttpServerConfig, ListenerConfig } from './config.ts';
 
 export type ChangeKind = 'added' | 'removed' | 'changed';

@@ -1,7 +1,8 @@
 // Where the checks of a configuration put what they find, and how they know where a checked block was written.
-// Made by load.ts and documents.ts; filled by keys.ts, blocks.ts and build*.ts.
-import { type BlockNode, isNull, joinPath } from './node.ts';
+// Made by load.ts and documents.ts; filled by config/schema/keys.ts, config/schema/blocks.ts and build*.ts.
+
 import type { Position, Problem } from './problem.ts';
+import { type BlockNode, isNull, joinPath } from './text/node.ts';
 
 /** The position of what nobody has written. */
 export const DEFAULTS: Position = { file: 'defaults', line: 0, column: 0 };

@@ -1,5 +1,5 @@
 // The small languages inside values: sizes, durations, addresses, URLs, topic filters.
-// Called by keys.ts, schema*.ts and build*.ts. A function parse...() gives the value or null, a function check...() what is wrong or null.
+// Called by config/schema/keys.ts, schema*.ts and build*.ts. A function parse...() gives the value or null, a function check...() what is wrong or null.
 // Messages here never repeat a value, which might be a secret. Pure.
 // Sources: MQTT 5.0 section 4.7 (filters); NanoMQ's units (1024, `m` is minutes).
 import { isIP } from 'node:net';

@@ -1,8 +1,8 @@
-// Who may use console and REST API: http_server.username and http_server.users as one list. Called by buildcore.ts.
+// Who may use console and REST API: http_server.username and http_server.users as one list. Called by config/build/core.ts.
 // Pure: problems go to the sink and never repeat a password. A hash is looked at here only for its form; auth/hash.ts compares.
 import type { WebUserConfig } from './config.ts';
-import type { ValueOf } from './key.ts';
-import type { HTTP_SERVER } from './schemacore.ts';
+import type { HTTP_SERVER } from './schema/core.ts';
+import type { ValueOf } from './schema/key.ts';
 import type { Sink } from './sink.ts';
 
 type HttpKeys = NonNullable<ValueOf<typeof HTTP_SERVER>>;

@@ -1,5 +1,5 @@
-// SEAM of console/: everything the HTTP side needs, handed in by web.ts; console/ reaches for nothing itself.
-// Built by web.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
+// SEAM of console/: everything the HTTP side needs, handed in by gateway/console.ts; console/ reaches for nothing itself.
+// Built by gateway/console.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
 // What comes back from here is shown to people: no secret may be in it, masked values read "***".
 
 import type { Clock } from '../base/clock.ts';

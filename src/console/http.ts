@@ -1,4 +1,4 @@
-// The HTTP server of `http_server`: REST API, events, console pages. Built and started by web.ts only when the block is present.
+// The HTTP server of `http_server`: REST API, events, console pages. Built and started by gateway/console.ts only when the block is present.
 // hono is loaded when start() has bound the port, not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
 // A server without credentials refuses to bind anything but loopback, whatever the configuration says.
 import { readFile } from 'node:fs/promises';

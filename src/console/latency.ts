@@ -1,5 +1,5 @@
 // How long what is read takes to leave: the histogram that turns are measured into, and its percentiles of the last minute or two.
-// Declared by web.ts when somebody can look at it; read by events.ts. Costs nothing between two looks.
+// Declared by gateway/console.ts when somebody can look at it; read by events.ts. Costs nothing between two looks.
 import type { Clock } from '../base/clock.ts';
 import type { Histogram, Metrics } from '../base/metrics.ts';
 

@@ -1,4 +1,4 @@
-// The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http. Built by web.ts when the block is present.
+// The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http. Built by gateway/console.ts when the block is present.
 // It serves /metrics and nothing else. With auth = basic it wants the credentials of http_server.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';

@@ -1,4 +1,4 @@
-// Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime. Declared once by web.ts.
+// Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime. Declared once by gateway/console.ts.
 // Values are read when somebody scrapes; the only thing that runs between is Node's own event-loop histogram.
 // Names follow Prometheus' client conventions. Nothing is ever negative: monotonic clocks, values clamped at 0.
 import { readdirSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes bytes.
-// Made by broker/native.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
+// Made by broker/native/engine.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
 // Bytes become packets in reader.ts; what a CONNECT leads to is decided in admission.ts.
 import type { Identity } from '../auth/auth.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';

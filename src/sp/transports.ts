@@ -1,4 +1,4 @@
-// What SP sockets need of the transports: somebody else makes them (gateway.ts from transport/, tests from a stand-in) and hands them in.
+// What SP sockets need of the transports: somebody else makes them (gateway/gateway.ts from transport/, tests from a stand-in) and hands them in.
 // Used by native.ts through endpoint.ts. Contract of what comes back: transport/transport.ts.
 // Over ws and wss a Connection carries messages: each write() is one binary message, each onData one whole message.
 import type { Connection, DialTarget, Listener, ListenerOptions, TlsServerOptions } from '../transport/transport.ts';

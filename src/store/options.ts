@@ -1,4 +1,4 @@
-// What a durable journal is built from. Filled in by gateway.ts from the persistence block of the configuration.
+// What a durable journal is built from. Filled in by gateway/gateway.ts from the persistence block of the configuration.
 // Read by sqlite.ts, commit.ts and link.ts; holds no default: the schema of the configuration has them.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';

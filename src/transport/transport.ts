@@ -1,4 +1,4 @@
-// SEAM of transport/: byte streams, whatever carries them. Built by gateway.ts and sp/, used by session/, sp/, proxy/.
+// SEAM of transport/: byte streams, whatever carries them. Built by gateway/gateway.ts and sp/, used by session/, sp/, proxy/.
 // A Connection delivers chunks to one reader and takes writes of any size; it knows nothing of MQTT or SP.
 // Contract (test/contract/transport.ts holds it for every kind):
 //  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns. Of tcp, tls and unix it is a buffer

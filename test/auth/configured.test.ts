@@ -3,9 +3,9 @@ import { createSecretKey } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AccessControl } from '../../src/auth/chain.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
-import { authOptions } from '../../src/settings.ts';
+import { authOptions } from '../../src/gateway/options.ts';
 import { credentials, deps, Folder, identity, line7, word } from './support.ts';
 
 let folder: Folder;

@@ -6,7 +6,7 @@ import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
-import { NativeBroker, type NativeBrokerOptions } from '../../src/broker/native.ts';
+import { NativeBroker, type NativeBrokerOptions } from '../../src/broker/native/engine.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
 import { decodePacket, encodePacket } from '../../src/codec/packet.ts';

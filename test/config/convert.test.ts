@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ConvertOptions, convert } from '../../src/cli/convert.ts';
 import { treeOf } from '../../src/config/load.ts';
-import { blockNode, type Node } from '../../src/config/node.ts';
 import { ConfigError } from '../../src/config/problem.ts';
-import { writeHocon, writeToml } from '../../src/config/write.ts';
+import { blockNode, type Node } from '../../src/config/text/node.ts';
+import { writeHocon, writeToml } from '../../src/config/text/write.ts';
 import { folder, load } from '../harness/configfiles.ts';
 import { caught } from '../harness/thrown.ts';
 

@@ -2,7 +2,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { config, folder, load } from '../harness/configfiles.ts';
 import { caught } from '../harness/thrown.ts';
 

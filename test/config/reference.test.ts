@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { referenceHocon, referenceMarkdown, referenceToml } from '../../scripts/reference.ts';
-import type { Fields, Key } from '../../src/config/key.ts';
 import { diffConfig } from '../../src/config/reload.ts';
-import { SECTIONS } from '../../src/config/schema.ts';
-import { FOREIGN } from '../../src/config/schemacore.ts';
+import { FOREIGN } from '../../src/config/schema/core.ts';
+import type { Fields, Key } from '../../src/config/schema/key.ts';
+import { SECTIONS } from '../../src/config/schema/schema.ts';
 import { config, load, warnings } from '../harness/configfiles.ts';
 
 /** Takes the "#" before keys away, again and again; "##" stays. */

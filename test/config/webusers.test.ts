@@ -1,6 +1,6 @@
 // http_server.users: what is taken, what is refused and where, what is masked.
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError, formatProblem } from '../../src/config/problem.ts';
 
 function load(http: string): ReturnType<typeof loadConfig> {

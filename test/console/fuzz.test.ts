@@ -1,7 +1,7 @@
 // Whatever comes from outside: the parts that read it never throw, and a server never lets in or breaks.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { printable } from '../../src/cli/ctltable.ts';
+import { printable } from '../../src/cli/ctl/table.ts';
 import { parseJson } from '../../src/console/body.ts';
 import { ownerOf } from '../../src/console/limiter.ts';
 import { readQuery, readTarget } from '../../src/console/target.ts';

@@ -1,4 +1,4 @@
-// With the console off nothing of it is loaded: what gateway.ts imports at once leads to no file of console/, nor to the HTTP router.
+// With the console off nothing of it is loaded: what gateway/gateway.ts imports at once leads to no file of console/, nor to the HTTP router.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildFrame } from '../../src/bridge/rules.ts';
+import { buildFrame } from '../../src/bridge/nng/rules.ts';
 import { barsOf } from '../../src/console/web/lib/bars.ts';
 import {
   type BridgeForm,

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { fakeIo } from '../harness/io.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');

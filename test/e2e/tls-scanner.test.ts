@@ -7,8 +7,8 @@ import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { nullLog } from '../../src/base/log.ts';
-import { loadConfig } from '../../src/config/config.ts';
-import { Gateway } from '../../src/gateway.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { Gateway } from '../../src/gateway/gateway.ts';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 
 const CONNECT = Buffer.from('100d00044d51545404020000000161', 'hex');

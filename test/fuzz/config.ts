@@ -4,7 +4,7 @@
 
 import { treeOf } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
-import { ROOT } from '../../src/config/schema.ts';
+import { ROOT } from '../../src/config/schema/schema.ts';
 import { Sink } from '../../src/config/sink.ts';
 import type { FuzzTarget } from '../harness/fuzz.ts';
 import type { Random } from '../harness/random.ts';

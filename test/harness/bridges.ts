@@ -11,7 +11,7 @@ import type {
   SubBridgeOptions,
   SubscriptionOptions,
 } from '../../src/bridge/bridge.ts';
-import { Spools } from '../../src/bridge/spool.ts';
+import { Spools } from '../../src/bridge/nng/spool.ts';
 import { Supervisor } from '../../src/bridge/supervisor.ts';
 import type { Protocol, SpOptions, SpSocket } from '../../src/sp/sp.ts';
 import { SP_DEFAULTS, testDriver, Watch } from './spsockets.ts';

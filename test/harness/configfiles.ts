@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
-import { type Config, type Loaded, loadConfig, type Problem } from '../../src/config/config.ts';
+import type { Config, Loaded, Problem } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 
 const made: string[] = [];

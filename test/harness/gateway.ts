@@ -6,8 +6,8 @@ import path from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Fields, Level } from '../../src/base/log.ts';
 import type { MsgId } from '../../src/base/messages.ts';
-import { loadConfig } from '../../src/config/config.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 
 const QUIET = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\n';
 

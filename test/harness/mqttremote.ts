@@ -3,9 +3,9 @@
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
-import { MqttBridge } from '../../src/bridge/mqtt.ts';
-import type { MqttBridgeOptions, MqttForward, MqttParts, MqttSubscription } from '../../src/bridge/mqttoptions.ts';
-import { MqttOutbox } from '../../src/bridge/mqttoutbox.ts';
+import { MqttBridge } from '../../src/bridge/mqtt/bridge.ts';
+import type { MqttBridgeOptions, MqttForward, MqttParts, MqttSubscription } from '../../src/bridge/mqtt/options.ts';
+import { MqttOutbox } from '../../src/bridge/mqtt/outbox.ts';
 import { encodeAck } from '../../src/codec/ack.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';

@@ -2,10 +2,10 @@
 import { systemClock } from '../../src/base/clock.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
+import { spTransports } from '../../src/gateway/transports.ts';
 import { nativeDriver } from '../../src/sp/native.ts';
 import type { SpDriver, SpEvent, SpOptions, SpSocket } from '../../src/sp/sp.ts';
 import { MemoryNetwork } from '../../src/transport/memory.ts';
-import { spTransports } from '../../src/transports.ts';
 
 export const SP_DEFAULTS: SpOptions = {
   sendBuffer: 4 << 20,

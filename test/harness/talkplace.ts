@@ -4,7 +4,7 @@ import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
 import type { ListenerContext } from '../../src/broker/broker.ts';
-import { NativeBroker } from '../../src/broker/native.ts';
+import { NativeBroker } from '../../src/broker/native/engine.ts';
 import { NOT_AUTHORIZED } from '../../src/mqtt/reason.ts';
 import type { SessionLimits } from '../../src/session/session.ts';
 import { memoryJournal } from '../../src/store/memory.ts';

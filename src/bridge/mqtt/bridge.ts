@@ -1,0 +1,446 @@
+// A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take, publishes here what it fetches there.
+// Made by the supervisor through bridges.ts, which keeps the outbox of the bridge over its restarts. Loaded only when there is one.
+// Messages leave the outbox when the remote has acknowledged them; the remote gets its acknowledgement when a message is accepted here.
+// Source: docs/mqtt-bridges.md; MQTT 5.0 and 3.1.1 chapter 4.
+//
+//   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
+//                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
+import { randomBytes } from 'node:crypto';
+import type { Timer } from '../../base/clock.ts';
+import { errorText, GatewayError } from '../../base/errors.ts';
+import { type Log, limitLog } from '../../base/log.ts';
+import type { Cell } from '../../base/metrics.ts';
+import type { LocalClient } from '../../broker/broker.ts';
+import type { Hold, Publication } from '../../mqtt/message.ts';
+import type { AckPacket, ConnackPacket, Qos } from '../../mqtt/packet.ts';
+import type { Properties } from '../../mqtt/property.ts';
+import { QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
+import type { Connection } from '../../transport/transport.ts';
+import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from '../bridge.ts';
+import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
+import { connectPacket, remoteTarget } from './connect.ts';
+import { Fetcher, type Loops } from './fetch.ts';
+import { LoopProbe } from './loop.ts';
+import type { MqttParts, Retry } from './options.ts';
+import type { MqttOutbox, Outgoing } from './outbox.ts';
+import { type EndKind, Remote, type RemoteUser } from './remote.ts';
+import { describeFetch, describeForward, type Forwarder, ForwardRule } from './rules.ts';
+import { type HeldForward, LoopTrial, type TrialUser } from './trial.ts';
+import { Via } from './via.ts';
+
+const WARN_EVERY_MS = 1000;
+/** Looks at the outbox while a stop waits for it. */
+const DRAIN_MS = 20;
+const MOST_DRAIN_MS = 2000;
+/** For DISCONNECT to leave. */
+const GOODBYE_MS = 500;
+/** What may be published here is asked of this user, with the bridge's client id. */
+const USERNAME = 'mqtt_bridge';
+
+/** A rule whose messages come back is tried again after so long. */
+const LOOP_PAUSE_MS = 60_000;
+/** A device that repeats itself is not asked again for so long. */
+const INNOCENT_MS = 60_000;
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, TrialUser {
+  options: MqttBridgeOptions;
+  readonly clientId: string;
+  private readonly parts: MqttParts;
+  private readonly outbox: MqttOutbox;
+  private readonly log: Log;
+  private readonly warn: Log;
+  private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
+  private readonly connects: Cell;
+  private readonly retry: Retry;
+  private readonly servers: readonly string[];
+  /** Which of them is connected or tried. */
+  private place = 0;
+  private client: LocalClient | null = null;
+  private forwards: ForwardRule[] = [];
+  private readonly fetcher: Fetcher;
+  private state: BridgeState = 'starting';
+  private lastError: string | null = null;
+  private stopped = false;
+  private attempt: AbortController | null = null;
+  private remote: Remote | null = null;
+  private openedMs = 0;
+  /** State and error as they were last logged. */
+  private told = '';
+  private readonly inbound = new Set<number>();
+  private readonly probe: LoopProbe;
+  private readonly via = new Via();
+  private readonly trial: LoopTrial;
+  /** When the last trial ended without proof. */
+  private innocentMs = Number.NEGATIVE_INFINITY;
+  /** Rules whose messages come back: they wait for somebody to break the loop, and are tried again after a while. */
+  private readonly looping = new Set<number>();
+  private resume: Timer | null = null;
+  private readonly loops: Cell;
+  /** The message on its way, reused for those that are not kept. */
+  private readonly passing: Mutable<Outgoing> = {
+    topic: '',
+    payload: new Uint8Array(0),
+    qos: 0,
+    retain: false,
+    properties: null,
+    expiresAt: 0,
+  };
+
+  constructor(options: MqttBridgeOptions, parts: MqttParts, outbox: MqttOutbox) {
+    this.options = options;
+    this.parts = parts;
+    this.outbox = outbox;
+    // 3.1 takes at most 23 characters.
+    this.clientId = options.clientId || `tidegate-${randomBytes(4).toString('hex')}`;
+    this.log = parts.log;
+    this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
+    this.labels = { bridge: options.name, type: 'mqtt' };
+    const { metrics } = parts;
+    this.connects = metrics.cell(BRIDGE_METRICS.connects, this.labels);
+    metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
+    metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
+    metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
+    this.probe = new LoopProbe(parts.clock);
+    this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
+    this.trial = new LoopTrial(parts.clock, this);
+    this.retry = parts.retry(options.backoffMaxMs);
+    this.servers = [options.server, ...options.hybridServers];
+    this.fetcher = new Fetcher(options, parts, this.warn, this);
+  }
+
+  async start(): Promise<void> {
+    this.client = this.parts.broker.attach({
+      clientId: this.clientId,
+      username: USERNAME,
+      kind: 'bridge',
+      bridge: `mqtt:${this.options.name}`,
+      trusted: false,
+    });
+    this.takeRules();
+    this.fetcher.start(this.client);
+    this.dial();
+  }
+
+  change(options: BridgeOptions): boolean {
+    if (options.type !== 'mqtt' || !sameConnection(this.options, options)) return false;
+    this.leaveRules();
+    this.options = options;
+    this.takeRules();
+    const { remote } = this;
+    const { turn } = this.parts;
+    turn.enter();
+    this.fetcher.change(options, remote?.open === true ? remote : null);
+    this.outbox.pump();
+    turn.leave();
+    return true;
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.leaveRules();
+    this.retry.cancel();
+    this.attempt?.abort();
+    await this.drained(deadlineMs);
+    const left = this.outbox.length;
+    this.remote?.close(GOODBYE_MS);
+    this.outbox.detach(true);
+    this.remote = null;
+    this.state = 'disabled';
+    this.fetcher.stop();
+    this.client?.close();
+    this.client = null;
+    if (left > 0) this.log('warn', 'MQB-STATE', { ...this.labels, state: 'stopped', queued: left });
+  }
+
+  status(): BridgeStatus {
+    const { options, outbox, remote } = this;
+    return {
+      type: 'mqtt',
+      name: options.name,
+      enabled: options.enable,
+      // The connection is well, but a rule waits.
+      state: this.looping.size > 0 && this.state === 'connected' ? 'error' : this.state,
+      lastError: this.lastError,
+      options,
+      clientId: this.clientId,
+      endpoints: this.servers.map((url, i) => {
+        const current = i === this.place;
+        return {
+          url,
+          state: current ? this.state : 'waiting',
+          bound: current && remote !== null ? remote.name : null,
+          lastError: current ? this.lastError : null,
+        };
+      }),
+      peers: [],
+      rules: this.forwards.map((rule, index) => rule.counters.view(index)),
+      refused: 0,
+      unmatched: this.fetcher.unmatched.value,
+      dropped: 0,
+      remote: {
+        fetching: this.fetcher.rules.map((rule, index) => ({ ...rule.counters.view(index), refused: rule.refused })),
+        queued: outbox.length,
+        queuedBytes: outbox.bytes,
+        inflight: outbox.inflight,
+        connects: this.connects.value,
+      },
+    };
+  }
+
+  // ---- local to remote
+
+  crossed(properties: Properties | null): boolean {
+    return properties !== null && this.options.loopGuard && this.via.crossed(properties);
+  }
+
+  /** With this bridge's mark, where the remote can carry it. */
+  marked(properties: Properties | null): Properties | null {
+    const { loopGuard, protoVer } = this.options;
+    return loopGuard && protoVer === 5 ? this.via.marked(properties) : properties;
+  }
+
+  forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
+    const { outbox } = this;
+    const properties = this.marked(publication.properties);
+    if (this.looping.size > 0 && this.looping.has(rule)) {
+      this.forwards[rule].counters.drop('loop');
+      return;
+    }
+    if (this.suspected(publication, topic, qos, retain, rule)) return;
+    if (qos === 0) {
+      const { passing, remote } = this;
+      passing.topic = topic;
+      passing.payload = publication.payload();
+      passing.retain = retain;
+      passing.properties = properties;
+      passing.expiresAt = publication.expiresAt;
+      if (outbox.pass(passing, rule)) return;
+      const open = remote?.open === true;
+      if (open ? !remote.room : !this.options.retryQos0) {
+        this.forwards[rule].counters.drop(open ? 'slow' : 'away');
+        return;
+      }
+    }
+    const outcome = outbox.take(publication.message(), topic, qos, retain, rule, properties);
+    if (outcome === 'taken') {
+      // The publisher's acknowledgement waits for the commit, unless the remote is quicker.
+      if (qos > 0 && this.parts.journal.durable) publication.stored = true;
+      return;
+    }
+    this.warn('warn', 'MQB-DROPPED', { ...this.labels, reason: outcome, queued: outbox.length, bytes: outbox.bytes });
+    if (outcome !== 'store-full' || publication.qos === 0) return;
+    const hold = publication.hold();
+    hold.add();
+    hold.done(QUOTA_EXCEEDED);
+  }
+
+  // ---- loops
+
+  /** True when the message is held to find out whether it goes round. */
+  private suspected(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): boolean {
+    const { trial, parts } = this;
+    if (trial.running) {
+      if (!trial.concerns(publication.topic, rule)) return false;
+      trial.take(heldOf(publication, topic, qos, retain, rule));
+      return true;
+    }
+    if (!this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) return false;
+    this.loops.value++;
+    this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
+    const { loopGuard, protoVer } = this.options;
+    // Where messages carry marks they cannot go round.
+    if (!loopGuard || protoVer === 5 || parts.clock.mono() - this.innocentMs < INNOCENT_MS) return false;
+    trial.start(heldOf(publication, topic, qos, retain, rule));
+    return true;
+  }
+
+  letGo({ message, topic, qos, retain, rule, hold }: HeldForward): void {
+    this.innocentMs = this.parts.clock.mono();
+    const { turn } = this.parts;
+    turn.enter();
+    if (qos === 0 && this.remote?.open !== true && !this.options.retryQos0) this.forwards[rule]?.counters.drop('away');
+    else this.outbox.take(message, topic, qos, retain, rule);
+    turn.leave();
+    hold?.done();
+  }
+
+  proven(rule: number, topic: string, left: readonly HeldForward[]): void {
+    this.looping.add(rule);
+    this.lastError = `loop: what forwards[${rule}] sends comes back; the rule waits`;
+    this.log('error', 'MQB-LOOP-PAUSED', { ...this.labels, rule, topic, again_ms: LOOP_PAUSE_MS });
+    for (const { hold } of left) {
+      this.forwards[rule].counters.drop('loop');
+      hold?.done();
+    }
+    this.resume ??= this.parts.clock.after(LOOP_PAUSE_MS, () => this.unpause());
+  }
+
+  private unpause(): void {
+    this.resume?.cancel();
+    this.resume = null;
+    if (this.looping.size > 0 && this.state === 'connected') this.lastError = null;
+    this.looping.clear();
+  }
+
+  // ---- the connection
+
+  private dial(): void {
+    if (this.stopped) return;
+    const server = this.servers[this.place];
+    const target = remoteTarget(server, this.options);
+    if (target === null) {
+      this.failed('error', `${server} is no server that can be dialled`, this.place + 1);
+      return;
+    }
+    const attempt = new AbortController();
+    this.attempt = attempt;
+    this.parts.dial(target, this.options.cancelTimeoutMs, attempt.signal).then(
+      (connection) => this.dialled(connection),
+      (error: unknown) => {
+        const distrusted = error instanceof GatewayError && error.code === 'TRANSPORT-TLS';
+        const text = `${distrusted ? 'tls_verify_failed: ' : ''}${errorText(error)}`;
+        this.failed(distrusted ? 'error' : 'retrying', text, this.place + 1);
+      },
+    );
+  }
+
+  private dialled(connection: Connection): void {
+    this.attempt = null;
+    if (this.stopped) {
+      connection.destroy();
+      return;
+    }
+    const { options, parts } = this;
+    const remote = new Remote(connection, options, parts, this.inbound, this);
+    this.remote = remote;
+    parts.turn.enter();
+    try {
+      remote.start(connectPacket(options, this.clientId, Remote.maxPacketBytes(options, parts)));
+    } catch (error) {
+      // A CONNECT that cannot be said in this version.
+      remote.close(0);
+      this.ended('refused', errorText(error));
+    }
+    parts.turn.leave();
+  }
+
+  opened(_connack: ConnackPacket, resumed: boolean): void {
+    const { remote } = this;
+    if (remote === null) return;
+    this.openedMs = this.parts.clock.mono();
+    this.connects.value++;
+    this.lastError = null;
+    this.entered('connected', { remote: remote.name, resumed, queued: this.outbox.length });
+    this.fetcher.attach(remote, resumed);
+    this.outbox.attach(remote, resumed);
+  }
+
+  acknowledged(type: AckPacket['type'], packetId: number, reasonCode: number): void {
+    this.outbox.acknowledge(type, packetId, reasonCode);
+  }
+
+  ready(): void {
+    if (this.remote?.open !== true) return;
+    const { turn } = this.parts;
+    turn.enter();
+    this.outbox.pump();
+    turn.leave();
+  }
+
+  waits(): boolean {
+    return this.outbox.inflight > 0;
+  }
+
+  ended(kind: EndKind, reason: string): void {
+    const wasOpen = this.state === 'connected';
+    this.remote = null;
+    this.fetcher.detach();
+    this.outbox.detach(this.options.retryQos0);
+    // One that lets in and throws out again is no better than one that does not answer.
+    const served = wasOpen && this.parts.clock.mono() - this.openedMs >= this.options.backoffMaxMs;
+    if (served) this.retry.reset();
+    this.failed(kind === 'lost' ? 'retrying' : 'error', reason, served ? 0 : this.place + 1);
+  }
+
+  /** @param next which server is tried next; the first one again after the last */
+  private failed(state: 'retrying' | 'error', reason: string, next: number): void {
+    this.attempt = null;
+    if (this.stopped) return;
+    this.lastError = reason;
+    const server = this.servers[this.place];
+    this.place = next % this.servers.length;
+    const waitMs = Math.round(this.retry.schedule(() => this.dial()));
+    this.entered(state, { server, error: reason, again_ms: waitMs });
+  }
+
+  /** A state is told when it or the error is new, not at every attempt. */
+  private entered(state: BridgeState, fields: Readonly<Record<string, unknown>>): void {
+    const text = `${state} ${this.lastError ?? ''}`;
+    const told = text === this.told;
+    this.state = state;
+    this.told = text;
+    if (!told) this.log(state === 'connected' ? 'info' : 'warn', 'MQB-STATE', { ...this.labels, state, ...fields });
+  }
+
+  private async drained(deadlineMs: number): Promise<void> {
+    const { clock } = this.parts;
+    // What is stored is not lost, and others have to stop as well.
+    const endMs = clock.mono() + Math.min(deadlineMs / 2, MOST_DRAIN_MS);
+    while (this.remote?.open === true && (this.outbox.length > 0 || this.remote.unsentBytes > 0)) {
+      if (clock.mono() >= endMs) return;
+      await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
+    }
+  }
+
+  // ---- remote to local
+
+  received(publication: Publication, identifiers: readonly number[] | null): number {
+    return this.fetcher.received(publication, identifiers);
+  }
+
+  hold(): Hold | null {
+    return this.fetcher.hold();
+  }
+
+  // ---- rules
+
+  private takeRules(): void {
+    const { client, options, outbox, parts } = this;
+    const { name } = options;
+    this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
+    outbox.maxLength = options.maxSendQueueLen;
+    outbox.counters = this.forwards.map((rule) => rule.counters);
+    // Made when there is something to count: a rule was taken away while its messages wait.
+    outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
+    for (const { subscription } of this.forwards) if (subscription.topicFilter !== '') client?.subscribe(subscription);
+    this.log('info', 'MQB-RULES', {
+      ...this.labels,
+      clientid: this.clientId,
+      forwards: options.forwards.map(describeForward),
+      subscription: options.subscription.map(describeFetch),
+    });
+  }
+
+  private leaveRules(): void {
+    for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
+    this.trial.end();
+    this.unpause();
+  }
+}
+
+function heldOf(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): HeldForward {
+  const hold = publication.qos > 0 ? publication.hold() : null;
+  return { message: publication.message(), topic, qos, retain, rule, hold };
+}
+
+/** Whether only rules differ, which a connection need not notice. */
+function sameConnection(a: MqttBridgeOptions, b: MqttBridgeOptions): boolean {
+  const plain = (options: MqttBridgeOptions): string =>
+    JSON.stringify(options, (key, value: unknown) =>
+      key === 'source' || key === 'forwards' || key === 'subscription' || key === 'maxSendQueueLen' ? undefined : value,
+    );
+  return plain(a) === plain(b);
+}

@@ -1,0 +1,94 @@
+// How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure.
+// Called by bridge.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard never leaves.
+// Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
+import { isTopicName, levels, matches } from '../../mqtt/topic.ts';
+
+export interface TopicMapping {
+  readonly filter: string;
+  /** "" = keep the topic. */
+  readonly target: string;
+  readonly prefix: string;
+  readonly suffix: string;
+}
+
+/** Topics remembered with their new names; a rule mostly sees few. */
+const REMEMBERED = 1000;
+
+export class TopicMapper {
+  private readonly mapping: TopicMapping;
+  /** True when every topic becomes the same one. */
+  private readonly constant: string | null | undefined;
+  private readonly keeps: boolean;
+  private readonly known = new Map<string, string | null>();
+  private readonly matched = new Map<string, boolean>();
+
+  constructor(mapping: TopicMapping) {
+    this.mapping = mapping;
+    const { target, prefix, suffix } = mapping;
+    this.keeps = target === '' && prefix === '' && suffix === '';
+    const fixed = target !== '' && !/[+#]/.test(target);
+    this.constant = fixed ? named(prefix + target + suffix) : undefined;
+  }
+
+  /** The new name of any topic; undefined when the filter does not match it. */
+  take(topic: string): string | null | undefined {
+    let matched = this.matched.get(topic);
+    if (matched === undefined) {
+      matched = matches(this.mapping.filter, topic);
+      if (this.matched.size >= REMEMBERED) this.matched.clear();
+      this.matched.set(topic, matched);
+    }
+    return matched ? this.map(topic) : undefined;
+  }
+
+  /** The new name of `topic`, which matches the filter; null when it cannot be a Topic Name. */
+  map(topic: string): string | null {
+    if (this.keeps) return topic;
+    if (this.constant !== undefined) return this.constant;
+    let mapped = this.known.get(topic);
+    if (mapped === undefined) {
+      mapped = mapTopic(this.mapping, topic);
+      if (this.known.size >= REMEMBERED) this.known.clear();
+      this.known.set(topic, mapped);
+    }
+    return mapped;
+  }
+}
+
+function named(topic: string): string | null {
+  return isTopicName(topic) ? topic : null;
+}
+
+/** What the wildcards of a filter matched: each '+' in order, and the rest at '#', null when there is none or nothing. */
+function captures(filter: string, topic: string): { single: string[]; rest: string | null } {
+  const given = levels(topic);
+  const single: string[] = [];
+  let rest: string | null = null;
+  for (const [i, level] of levels(filter).entries()) {
+    if (level === '+') single.push(given[i] ?? '');
+    // At the parent level itself '#' stands for nothing.
+    else if (level === '#' && i < given.length) rest = given.slice(i).join('/');
+  }
+  return { single, rest };
+}
+
+/**
+ * The new name: each '+' of the target takes the next '+' of the filter, '#' takes the tail. A '#' without one takes the '+' that are
+ * left; a wildcard for which nothing is left goes with its level. Null when the result is no Topic Name.
+ */
+export function mapTopic(mapping: TopicMapping, topic: string): string | null {
+  const { filter, target, prefix, suffix } = mapping;
+  if (target === '') return named(prefix + topic + suffix);
+  const { single, rest } = captures(filter, topic);
+  const made: string[] = [];
+  let next = 0;
+  for (const level of levels(target)) {
+    if (level === '+') {
+      if (next < single.length) made.push(single[next++]);
+    } else if (level === '#') {
+      if (rest !== null) made.push(rest);
+      else if (!filter.endsWith('#')) made.push(...single.slice(next));
+    } else made.push(level);
+  }
+  return named(prefix + made.join('/') + suffix);
+}

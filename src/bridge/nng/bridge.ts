@@ -1,0 +1,105 @@
+// One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has: out.ts sends, in.ts receives.
+// Made by the supervisor. Knows no rules and no frames; what its halves do is their matter.
+//
+//   pub, push    MQTT -> nngout -> socket
+//   sub, pull    socket -> nngin -> MQTT
+//   pair         both, over one socket with one peer
+import { randomBytes } from 'node:crypto';
+import type { LocalClient } from '../../broker/broker.ts';
+import type { BridgeOptions, BridgeStatus, BridgeWorker, NngBridgeOptions } from '../bridge.ts';
+import { NngIn } from './in.ts';
+import { type BridgeParts, Link, sameSocket } from './link.ts';
+import { NngOut } from './out.ts';
+
+export class NngBridge implements BridgeWorker {
+  options: NngBridgeOptions;
+  readonly clientId: string;
+  private readonly parts: BridgeParts;
+  private readonly link: Link;
+  private readonly out: NngOut | null;
+  private readonly in: NngIn | null;
+  private client: LocalClient | null = null;
+
+  constructor(options: NngBridgeOptions, parts: BridgeParts) {
+    this.options = options;
+    this.parts = parts;
+    this.clientId = options.clientId ?? `nng-${options.name}-${randomBytes(4).toString('hex')}`;
+    this.link = new Link(
+      options,
+      parts,
+      () => this.out?.waitingBytes ?? 0,
+      () => this.out?.peerUp(),
+    );
+    this.out = 'forwards' in options ? new NngOut(options, parts, this.link) : null;
+    this.in = 'subscription' in options ? new NngIn(options, parts) : null;
+  }
+
+  start(): Promise<void> {
+    this.client = this.parts.broker.attach({
+      clientId: this.clientId,
+      username: 'nngproxy_bridge',
+      kind: 'bridge',
+      bridge: `nng:${this.options.name}`,
+      // What may be published has been asked of the publisher: a bridge out needs no right to read. What comes in is asked.
+      trusted: this.in === null,
+    });
+    this.out?.start(this.client);
+    this.in?.start(this.client);
+    this.showRules();
+    return this.link.open(this.options, (socket) => {
+      this.out?.attach(socket);
+      this.in?.attach(socket);
+    });
+  }
+
+  change(options: BridgeOptions): boolean {
+    const before = this.options;
+    if (options.type === 'mqtt' || options.type !== before.type || !sameSocket(before, options)) return false;
+    if (options.compat !== before.compat) return false;
+    this.options = options;
+    this.link.change(before, options);
+    if ('forwards' in options) this.out?.change(options);
+    if ('subscription' in options) this.in?.change(options);
+    this.showRules();
+    return true;
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    const { clock } = this.parts;
+    const endMs = clock.mono() + deadlineMs;
+    await this.out?.finish(deadlineMs);
+    await this.link.stop(Math.max(0, endMs - clock.mono()));
+    this.out?.stop();
+    this.in?.stop();
+    this.client?.close();
+    this.client = null;
+  }
+
+  status(): BridgeStatus {
+    const { options, link } = this;
+    const rules = this.out?.views() ?? this.in?.views() ?? [];
+    return {
+      type: options.type,
+      name: options.name,
+      enabled: options.enable,
+      state: link.state(),
+      lastError: link.lastError(),
+      options,
+      clientId: this.clientId,
+      endpoints: link.endpoints(),
+      peers: link.socket?.pipes() ?? [],
+      rules,
+      ...(this.out !== null && this.in !== null ? { taking: this.in.views() } : {}),
+      ...(this.out === null ? {} : { waiting: this.out.waiting() }),
+      refused: link.socket?.stats.refused ?? 0,
+      unmatched: this.in?.unmatched.value ?? 0,
+      dropped: this.out === null ? 0 : (link.socket?.stats.dropped ?? 0),
+    };
+  }
+
+  private showRules(): void {
+    const { name, type, compat } = this.options;
+    const rules = [...(this.out?.describe() ?? []), ...(this.in?.describe() ?? [])];
+    this.parts.log('info', 'NNG-RULES', { bridge: name, type, clientid: this.clientId, compat, rules });
+  }
+}

@@ -1,0 +1,320 @@
+// The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by gateway/gateway.ts.
+// Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
+import type { Access, Identity } from '../../auth/auth.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { errorText } from '../../base/errors.ts';
+import { type Log, limitLog } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import { Slab } from '../../base/slab.ts';
+import type { Turn } from '../../base/turn.ts';
+import type { BlockPool } from '../../base/writer.ts';
+import { newDeliveryStats } from '../../delivery/delivery.ts';
+import { Outbox } from '../../delivery/outbox.ts';
+import { Hold, type Message } from '../../mqtt/message.ts';
+import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
+import { Routes } from '../../router/routes.ts';
+import { COUNTED_TOPICS, WINDOW_MS } from '../../router/topics.ts';
+import { Budget } from '../../session/budget.ts';
+import { Caps } from '../../session/caps.ts';
+import { Client } from '../../session/client.ts';
+import { Contests } from '../../session/contest.ts';
+import { Held } from '../../session/held.ts';
+import { Registry } from '../../session/registry.ts';
+import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
+import type { Session } from '../../session/state.ts';
+import type { Journal, Restored } from '../../store/store.ts';
+import type { Connection } from '../../transport/transport.ts';
+import type {
+  Broker,
+  BrokerEvent,
+  ClientView,
+  ListenerContext,
+  LocalClient,
+  LocalOptions,
+  Preset,
+  SubscriptionView,
+  TopicTraffic,
+} from '../broker.ts';
+import { NativeLocalClient } from '../local.ts';
+import { declareBrokerMetrics } from '../metrics.ts';
+import { type SysOptions, SysTree } from '../sys.ts';
+
+/** How often silent and stuck connections are looked for. */
+const CHECK_MS = 500;
+/** How often expired retained messages are looked for. */
+const SWEEP_MS = 1000;
+
+export interface NativeBrokerOptions {
+  readonly clock: Clock;
+  readonly turn: Turn;
+  /** Output blocks, shared with the SP sockets. */
+  readonly pool: BlockPool;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly journal: Journal;
+  readonly limits: SessionLimits;
+  /** Rights of clients inside the process and of restored sessions. */
+  readonly localAccess: () => Access;
+  readonly sys: SysOptions;
+}
+
+/** A quarter of the memory budget may wait for acknowledgements that are held back. */
+function heldLimit({ memoryBudget }: SessionLimits): number {
+  return memoryBudget > 0 ? memoryBudget / 4 : Number.POSITIVE_INFINITY;
+}
+
+export class NativeBroker implements Broker {
+  /** What the journal has kept for bridges; known after start(). */
+  spools: Restored['spools'] = new Map();
+  private readonly core: Core & { readonly router: Routes };
+  private readonly registry: Registry;
+  private readonly options: NativeBrokerOptions;
+  private readonly clients_ = new Set<Client>();
+  private readonly handlers = new Set<(event: BrokerEvent) => void>();
+  private readonly sys: SysTree;
+  private readonly timers: Timer[] = [];
+  private stopping = false;
+  private rateSinceMs = 0;
+  private rateCount = 0;
+  private readonly refusals: Log;
+  private readonly forget = (client: Client): void => {
+    this.clients_.delete(client);
+  };
+
+  constructor(options: NativeBrokerOptions) {
+    this.options = options;
+    const delivery = newDeliveryStats();
+    const budget = new Budget(options.clock, options.log, () => options.pool.usedBytes + delivery.queuedBytes);
+    budget.limit = options.limits.memoryBudget;
+    const held = new Held();
+    held.limit = heldLimit(options.limits);
+    const caps = new Caps(options.log, () => options.clock.mono());
+    const router = new Routes(options.journal, options.clock);
+    router.retainedLimits = options.limits.retained;
+    router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
+    this.core = {
+      clock: options.clock,
+      turn: options.turn,
+      pool: options.pool,
+      slab: new Slab(options.turn.source),
+      log: options.log,
+      journal: options.journal,
+      router,
+      limits: options.limits,
+      stats: newSessionStats(),
+      delivery,
+      budget,
+      held,
+      caps,
+      contests: new Contests(),
+      makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
+      emit: (event) => this.emit(event),
+    };
+    this.refusals = limitLog(options.log, () => options.clock.mono(), 1000);
+    this.registry = new Registry(this.core);
+    const counts = (): { total: number; connected: number } => ({
+      total: this.registry.size,
+      connected: this.core.stats.connected,
+    });
+    declareBrokerMetrics(options.metrics, this.core, counts);
+    this.sys = new SysTree(this.core, options.sys, counts);
+    this.handlers.add((event) => this.sys.clientStatus(event));
+  }
+
+  async start(): Promise<void> {
+    const restored = await this.core.journal.load();
+    this.spools = restored.spools;
+    this.core.router.restore(restored.retained);
+    this.registry.restore(restored.sessions, this.options.localAccess);
+    this.sys.start();
+    this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
+    this.timers.push(this.core.clock.every(SWEEP_MS, () => this.core.router.sweep()));
+    this.timers.push(this.core.clock.every(WINDOW_MS, () => this.core.router.turnTopics()));
+  }
+
+  /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
+  async stop(_deadlineMs: number): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    this.registry.stopping = true;
+    for (const timer of this.timers) timer.cancel();
+    this.sys.stop();
+    this.core.turn.enter();
+    for (const client of [...this.clients_]) client.disconnect(SERVER_SHUTTING_DOWN, 'the server is shutting down');
+    this.core.turn.leave();
+    await this.core.journal.close();
+  }
+
+  /** Where bridges keep what their remote end does not have yet. */
+  get journal(): Journal {
+    return this.core.journal;
+  }
+
+  accept(connection: Connection, listener: ListenerContext): void {
+    if (this.stopping || !this.admits()) {
+      connection.destroy();
+      return;
+    }
+    const client = new Client(this.core, this.registry, connection, listener, this.forget);
+    client.onOpened = (_, session) => this.emit({ kind: 'connected', client: this.view(session) });
+    client.onClosed = (_, session, reason, reasonCode) =>
+      this.emit({ kind: 'disconnected', client: this.view(session), reason, reasonCode });
+    this.clients_.add(client);
+    client.start();
+  }
+
+  /** Limits that hold before a peer has said anything. */
+  private admits(): boolean {
+    const { limits, stats, clock } = this.core;
+    const pending = this.clients_.size - stats.connected;
+    let why = '';
+    if (limits.maxPendingConnections > 0 && pending >= limits.maxPendingConnections)
+      why = 'too many connections that are not let in yet';
+    if (limits.maxConnectRate > 0) {
+      const nowMs = clock.mono();
+      if (nowMs - this.rateSinceMs >= 1000) {
+        this.rateSinceMs = nowMs;
+        this.rateCount = 0;
+      }
+      if (++this.rateCount > limits.maxConnectRate) why = 'too many connections a second';
+    }
+    if (why === '') return true;
+    stats.refused++;
+    this.refusals('warn', 'CON-REFUSED', { reason: why });
+    return false;
+  }
+
+  attach(options: LocalOptions): LocalClient {
+    return new NativeLocalClient(this.core, options, this.options.localAccess, () => {});
+  }
+
+  /** New limits, for clients that connect from now on and for checks made from now on. */
+  setLimits(limits: SessionLimits): void {
+    this.core.limits = limits;
+    this.core.budget.limit = limits.memoryBudget;
+    this.core.held.limit = heldLimit(limits);
+    this.core.router.retainedLimits = limits.retained;
+    for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
+  }
+
+  /** Makes sessions for clients that have not been here yet. */
+  preset(sessions: readonly Preset[]): void {
+    for (const { clientId, subscriptions } of sessions) {
+      const stored = subscriptions.map((s) => ({ ...s, subscriptionIdentifier: 0 }));
+      this.registry.preset(clientId, stored, this.options.localAccess);
+    }
+    if (sessions.length > 0) this.core.journal.barrierAll(new Hold());
+  }
+
+  /** How often $SYS is published from now on; 0 = not any more. */
+  setSysInterval(intervalMs: number): void {
+    this.sys.setInterval(intervalMs);
+  }
+
+  accessChanged(): void {
+    this.core.router.invalidate();
+  }
+
+  /** Closes clients whose user may not be here any more. */
+  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number {
+    let count = 0;
+    for (const session of [...this.registry.all()]) {
+      if (session.client === null || !revoked(session.listener, session.identity.username)) continue;
+      session.client.disconnect(NOT_AUTHORIZED, 'the user has been removed or changed');
+      count++;
+    }
+    return count;
+  }
+
+  onEvent(handler: (event: BrokerEvent) => void): () => void {
+    this.handlers.add(handler);
+    return () => this.handlers.delete(handler);
+  }
+
+  *clients(): Iterable<ClientView> {
+    for (const session of this.registry.all()) yield this.view(session);
+  }
+
+  client(clientId: string): ClientView | undefined {
+    const session = this.registry.get(clientId);
+    return session === undefined ? undefined : this.view(session);
+  }
+
+  /** Who a connected client is, as its rights are judged. */
+  identity(clientId: string): Identity | undefined {
+    const session = this.registry.get(clientId);
+    return session === undefined || session.client === null ? undefined : session.identity;
+  }
+
+  *subscriptions(clientId?: string): Iterable<SubscriptionView> {
+    const one = clientId === undefined ? undefined : this.registry.get(clientId);
+    const sessions = clientId === undefined ? this.registry.all() : one === undefined ? [] : [one];
+    for (const session of sessions) {
+      for (const subscription of session.subscriptions.values()) yield { clientId: session.clientId, ...subscription };
+    }
+  }
+
+  *retained(topicFilter: string): Iterable<Message> {
+    const messages = this.core.router.retained(topicFilter);
+    for (let step = messages.next(); step.done !== true; step = messages.next()) yield step.value;
+  }
+
+  traffic(): TopicTraffic {
+    const { topics } = this.core.router;
+    return { limit: COUNTED_TOPICS, windowMs: topics.windowMs, topics: topics.list(), others: topics.others() };
+  }
+
+  kick(clientId: string, dropSession: boolean): boolean {
+    const session = this.registry.get(clientId);
+    if (session === undefined) return false;
+    this.core.turn.enter();
+    session.client?.disconnect(ADMINISTRATIVE_ACTION, 'closed by an administrator');
+    if (dropSession && this.registry.get(clientId) === session) this.registry.end(session, 'kicked');
+    this.core.turn.leave();
+    return true;
+  }
+
+  private check(): void {
+    const nowMs = this.core.clock.mono();
+    this.core.turn.enter();
+    for (const client of this.clients_) client.check(nowMs);
+    this.core.turn.leave();
+  }
+
+  private emit(event: BrokerEvent): void {
+    for (const handler of this.handlers) {
+      try {
+        handler(event);
+      } catch (error) {
+        this.core.log('error', 'GW-INTERNAL', { error: errorText(error) });
+      }
+    }
+  }
+
+  private view(session: Session): ClientView {
+    const { outbox, client } = session;
+    return {
+      clientId: session.clientId,
+      username: session.identity.username,
+      connected: client !== null,
+      remote: session.remote,
+      listener: session.listener,
+      version: session.version,
+      cleanStart: session.cleanStart,
+      keepAlive: session.keepAlive,
+      since: session.since,
+      sessionExpiryInterval: session.expiryInterval,
+      subscriptions: session.subscriptions.size,
+      inflight: outbox.inflightCount,
+      queued: outbox.queuedCount,
+      queuedBytes: outbox.queuedBytes,
+      unsentBytes: client?.writer.queuedBytes ?? 0,
+      messagesIn: session.messagesIn,
+      messagesOut: outbox.sent,
+      dropped: outbox.dropped,
+      willTopic: session.will?.topicName ?? null,
+      will: session.will,
+      lastError: session.lastError,
+    };
+  }
+}

@@ -1,0 +1,208 @@
+// The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time. Called by ctl.ts and top.ts.
+// The address comes from --url, TIDEGATE_URL, or http_server of a configuration; credentials likewise, passwords best from a file.
+// Certificates are always checked: --cafile names an authority, there is no switch to look away.
+import { readFile } from 'node:fs/promises';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { looksHashed } from '../../auth/hash.ts';
+import { errorText, GatewayError } from '../../base/errors.ts';
+import { systemErrorText } from '../../base/systemerror.ts';
+import type { HttpServerConfig, WebUserConfig } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+
+/** Longest wait for an answer, and the largest one read. */
+const ANSWER_MS = 15_000;
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+const DEFAULT_URL = 'http://127.0.0.1:8081';
+
+/** The options of `ctl` itself, as commander gives them. */
+export interface CtlOptions {
+  readonly config?: string;
+  readonly set?: readonly string[];
+  readonly url?: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly passwordFile?: string;
+  readonly token?: string;
+  readonly cafile?: string;
+  readonly json?: boolean;
+}
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** An answer: `data` where there is one, the rest beside it. */
+export interface Reply {
+  readonly status: number;
+  readonly code: number;
+  readonly message: string;
+  readonly data: unknown;
+  readonly meta: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingMessage['headers'];
+}
+
+interface Target {
+  readonly base: URL;
+  readonly authorization: string | null;
+  readonly ca: Buffer | null;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The last line end of a file with a secret is not part of the secret. */
+async function secretFile(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `password file ${path}: ${systemErrorText(error)}`, error);
+  }
+}
+
+async function authorities(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new GatewayError('CLI-FAILED', `${path}: ${systemErrorText(error)}`, error);
+  }
+}
+
+function addressOf(server: HttpServerConfig): string {
+  // Bound to every address: this machine's own is one of them.
+  const host = server.ipAddr === '0.0.0.0' ? '127.0.0.1' : server.ipAddr === '::' ? '::1' : server.ipAddr;
+  return `${server.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${server.port}`;
+}
+
+/** http_server of the configuration; null when none is named and none can be read. */
+function configured(options: CtlOptions, env: Env): HttpServerConfig | null {
+  const asked = options.config !== undefined || (options.set?.length ?? 0) > 0;
+  try {
+    const { config } = loadConfig({ file: options.config, set: options.set, env });
+    if (config.httpServer === null && asked)
+      throw new GatewayError('CLI-FAILED', 'the configuration has no http_server');
+    return config.httpServer;
+  } catch (error) {
+    if (!asked && error instanceof GatewayError && error.code === 'CFG-READ') return null;
+    throw error;
+  }
+}
+
+/** A user of the configuration whose password can be read there: the one that is named, else an admin, else any. */
+function configuredUser(server: HttpServerConfig | null, name: string | null): WebUserConfig | undefined {
+  const readable = (server?.users ?? []).filter(({ password }) => !looksHashed(password));
+  if (name !== null) return readable.find(({ username }) => username === name);
+  return readable.find(({ role }) => role === 'admin') ?? readable[0];
+}
+
+async function resolve(options: CtlOptions, env: Env): Promise<Target> {
+  const url = options.url ?? env.TIDEGATE_URL;
+  const server = url === undefined ? configured(options, env) : null;
+  const text = url ?? (server === null ? DEFAULT_URL : addressOf(server));
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
+    throw new GatewayError('CLI-USAGE', `--url wants http://host:port or https://host:port, not "${text}"`);
+  }
+  const base = new URL(text);
+  const file = options.passwordFile ?? env.TIDEGATE_PASSWORD_FILE;
+  const named = options.user ?? env.TIDEGATE_USER ?? null;
+  const known = configuredUser(server, named);
+  const user = named ?? known?.username ?? null;
+  const password =
+    options.password ??
+    (file === undefined ? undefined : await secretFile(file)) ??
+    env.TIDEGATE_PASSWORD ??
+    known?.password;
+  const token = options.token ?? env.TIDEGATE_TOKEN;
+  const basic = user === null ? null : `Basic ${Buffer.from(`${user}:${password ?? ''}`).toString('base64')}`;
+  const ca = options.cafile === undefined ? null : await authorities(options.cafile);
+  return { base, authorization: token === undefined ? basic : `Bearer ${token}`, ca };
+}
+
+export class CtlClient {
+  private readonly target: Target;
+
+  private constructor(target: Target) {
+    this.target = target;
+  }
+
+  /** Finds out where and as whom; connects to nothing yet. Throws GatewayError CLI-USAGE, CFG-INVALID, CLI-FAILED. */
+  static async open(options: CtlOptions, env: Env): Promise<CtlClient> {
+    return new CtlClient(await resolve(options, env));
+  }
+
+  get address(): string {
+    return this.target.base.origin;
+  }
+
+  /** One call below /api/v4. Throws GatewayError CLI-FAILED when nobody answers or the answer is a failure. */
+  async call(method: string, path: string, body?: unknown): Promise<Reply> {
+    const reply = await this.ask(method, path, body);
+    if (reply.status >= 400 || reply.code !== 0) throw failure(reply);
+    return reply;
+  }
+
+  /** Like call(), but a failure is an answer like any other. */
+  async ask(method: string, path: string, body?: unknown): Promise<Reply> {
+    const text = body === undefined ? null : JSON.stringify(body);
+    const response = await this.send(method, path, text);
+    return replyOf(response, await readAll(response));
+  }
+
+  /** Opens a call and gives the response as it begins. */
+  send(method: string, path: string, body: string | null, live = false): Promise<IncomingMessage> {
+    const { base, authorization, ca } = this.target;
+    const headers: Record<string, string> = { accept: live ? 'text/event-stream' : 'application/json' };
+    if (authorization !== null) headers.authorization = authorization;
+    if (body !== null) {
+      headers['content-type'] = 'application/json';
+      headers['content-length'] = String(Buffer.byteLength(body));
+    }
+    const url = new URL(`/api/v4${path}`, base);
+    return new Promise((resolve, reject) => {
+      const options = { method, headers, agent: false, ...(ca === null ? {} : { ca }) };
+      const sent: ClientRequest = (base.protocol === 'https:' ? httpsRequest : httpRequest)(url, options, resolve);
+      const what = `${this.address} does not answer`;
+      sent.on('error', (error) => reject(new GatewayError('CLI-FAILED', `${what}: ${systemErrorText(error)}`, error)));
+      if (!live) sent.setTimeout(ANSWER_MS, () => sent.destroy(new Error('timed out')));
+      sent.end(body ?? undefined);
+    });
+  }
+}
+
+function readAll(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('the answer is too large'));
+      else chunks.push(chunk);
+    });
+    response.on('error', (error) => reject(new GatewayError('CLI-FAILED', errorText(error), error)));
+    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
+
+function replyOf(response: IncomingMessage, text: string): Reply {
+  const status = response.statusCode ?? 0;
+  let document: unknown = null;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // Something that is no gateway answers here; the status says enough.
+  }
+  const fields = isRecord(document) ? document : {};
+  const { code, message, data, meta } = fields;
+  return {
+    status,
+    code: typeof code === 'number' ? code : status < 400 && isRecord(document) ? 0 : -1,
+    message: typeof message === 'string' ? message : `HTTP status ${status}`,
+    data: data === undefined ? fields : data,
+    meta: isRecord(meta) ? meta : {},
+    headers: response.headers,
+  };
+}
+
+function failure(reply: Reply): GatewayError {
+  const hint = reply.status === 401 ? ' (--user with --password-file, or TIDEGATE_USER and TIDEGATE_PASSWORD)' : '';
+  return new GatewayError('CLI-FAILED', `${reply.message}${hint}`);
+}

@@ -1,0 +1,141 @@
+// From the checked tree to AuthConfig: users, rights, tokens, limits, and who may be anonymous. Called by build.ts.
+// Pure: problems go to the sink. What would let everybody in, or nobody, is warned about.
+
+import type {
+  AclRule,
+  AclWho,
+  AuthConfig,
+  AuthLimitsConfig,
+  HttpAuthConfig,
+  HttpAuthRequest,
+  JwtConfig,
+} from '../config.ts';
+import type { ACL_RULE, HTTP_REQUEST } from '../schema/auth.ts';
+import type { Checked, ValueOf } from '../schema/key.ts';
+import type { CheckedRoot } from '../schema/schema.ts';
+import type { Sink } from '../sink.ts';
+import type { OpenListener } from './listeners.ts';
+import { checkHttpUrl } from './values.ts';
+
+/** `reachable`: whether anything that leads to the broker can be reached from another machine. */
+export function buildAuth(
+  root: CheckedRoot,
+  listeners: readonly OpenListener[],
+  reachable: boolean,
+  sink: Sink,
+): AuthConfig {
+  const { auth } = root;
+  const httpAuth = buildHttpAuth(root, sink);
+  const jwt = buildJwt(root, sink);
+  const hasUsers =
+    auth.password_file !== null ||
+    auth.password.length > 0 ||
+    auth.scram_file !== null ||
+    jwt !== null ||
+    httpAuth?.authReq != null ||
+    listeners.some((l) => l.passwordFile !== null);
+  const allowAnonymous = auth.allow_anonymous ?? (!reachable && !hasUsers);
+  if (allowAnonymous && auth.allow_anonymous !== null && reachable) {
+    sink.doubt(auth, 'allow_anonymous', 'anybody who reaches a listener that is not on loopback gets in');
+  }
+  const identity = listeners.some((l) => l.identity !== null || l.anonymous === true);
+  if (!allowAnonymous && !hasUsers && !identity && listeners.length > 0) {
+    const why =
+      auth.allow_anonymous === null ? 'is not given and a listener can be reached from other machines' : 'is false';
+    sink.doubt(auth, 'allow_anonymous', `${why}, and there is no source of users: nobody can connect`);
+  }
+  const acl = auth.acl?.enable ? auth.acl.rules.map((rule) => aclRule(rule, sink)) : null;
+  if (acl?.length === 0 && auth.no_match === 'allow' && auth.acl !== null) {
+    sink.doubt(auth.acl, 'rules', 'there are no rules and auth.no_match is allow: everything is allowed');
+  }
+  return {
+    allowAnonymous,
+    passwordFile: auth.password_file,
+    aclFile: auth.acl_file,
+    users: auth.password.map(([username, password]) => ({ username, password })),
+    acl,
+    noMatch: auth.no_match,
+    denyAction: auth.deny_action,
+    aclSubscribe: auth.acl_subscribe === 'mosquitto' ? 'granted' : 'truthful',
+    checkRetainSource: auth.check_retain_source,
+    scramFile: auth.scram_file,
+    jwt,
+    limits: buildLimits(root),
+    httpAuth,
+  };
+}
+
+function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
+  const { jwt } = root.auth;
+  if (jwt === null || !jwt.enable) return null;
+  if ((jwt.secret === null) === (jwt.keyfile === null)) {
+    sink.problem(sink.at(jwt), sink.path(jwt), 'either secret or keyfile is needed');
+  }
+  return {
+    secret: jwt.secret,
+    keyFile: jwt.keyfile,
+    algorithms: jwt.algorithms,
+    issuer: jwt.issuer,
+    audience: jwt.audience,
+    clockToleranceSeconds: Math.floor(jwt.clock_tolerance / 1000),
+    usernameClaims: jwt.username_claims,
+    clientIdClaim: jwt.clientid_claim,
+    aclClaim: jwt.acl_claim,
+  };
+}
+
+function buildLimits(root: CheckedRoot): AuthLimitsConfig {
+  const { limits } = root.auth;
+  return {
+    perPair: limits.per_user_and_address,
+    perAddress: limits.per_address,
+    perUser: limits.per_user,
+    windowMs: limits.window,
+    lockMs: limits.lock,
+    longestLockMs: Math.max(limits.max_lock, limits.lock),
+    exempt: limits.exempt,
+  };
+}
+
+type AclKeys = ValueOf<typeof ACL_RULE>;
+
+function aclWho(block: Pick<AclKeys, 'username' | 'clientid' | 'ipaddr' | 'ipaddrs'>): AclWho {
+  const ipaddrs = block.ipaddr === null ? block.ipaddrs : [block.ipaddr, ...block.ipaddrs];
+  return { username: block.username, clientId: block.clientid, ipaddrs };
+}
+
+function aclRule(block: AclKeys, sink: Sink): AclRule {
+  const { permit, action, topics } = block;
+  const [and, or] = [block.and.map(aclWho), block.or.map(aclWho)];
+  for (const who of [...block.and, ...block.or]) {
+    const { username, clientId, ipaddrs } = aclWho(who);
+    if (username === null && clientId === null && ipaddrs.length === 0) {
+      sink.problem(sink.at(who), sink.path(who), 'a condition needs username, clientid, ipaddr or ipaddrs');
+    }
+  }
+  return { permit, action, topics, ...aclWho(block), and, or, source: sink.at(block) };
+}
+
+function buildHttpAuth(root: CheckedRoot, sink: Sink): HttpAuthConfig | null {
+  const http = root.auth.http_auth;
+  if (http === null || !http.enable) return null;
+  if (http.auth_req === null && http.acl_req === null && http.super_req === null) {
+    sink.problem(sink.at(http), sink.path(http), 'auth_req, acl_req or super_req is needed');
+  }
+  return {
+    timeoutMs: http.timeout,
+    connectTimeoutMs: http.connect_timeout,
+    poolSize: http.pool_size,
+    cacheTtlMs: http.cache_ttl,
+    authReq: httpRequest(http.auth_req, sink),
+    superReq: httpRequest(http.super_req, sink),
+    aclReq: httpRequest(http.acl_req, sink),
+  };
+}
+
+function httpRequest(block: Checked<typeof HTTP_REQUEST> | null, sink: Sink): HttpAuthRequest | null {
+  if (block === null) return null;
+  checkHttpUrl(block, block.url, sink);
+  const method = block.method === 'get' ? 'GET' : 'POST';
+  return { url: block.url, method, headers: block.headers, params: block.params, source: sink.at(block) };
+}

@@ -1,0 +1,188 @@
+// From the checked tree to MqttConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig, LogConfig and BrokerConfig,
+// with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
+
+import type {
+  BrokerConfig,
+  HttpServerConfig,
+  LogConfig,
+  MetricsConfig,
+  MqttConfig,
+  PersistenceConfig,
+  PresetSession,
+  WebhookConfig,
+} from '../config.ts';
+import type { CheckedRoot } from '../schema/schema.ts';
+import type { Sink } from '../sink.ts';
+import { isLoopback } from '../values.ts';
+import { buildWebUsers } from '../webusers.ts';
+import { tlsClient } from './bridges.ts';
+import { address, checkHttpUrl, qos, tlsServer } from './values.ts';
+
+export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
+  return {
+    maxPacketSize: mqtt.max_packet_size,
+    maxTopicAlias: mqtt.max_topic_alias,
+    keepaliveMultiplier: mqtt.keepalive_multiplier,
+    maxKeepaliveSeconds: mqtt.max_keepalive,
+    maxInflightWindow: mqtt.max_inflight_window,
+    maxMqueueLen: mqtt.max_mqueue_len,
+    maxMqueueBytes: mqtt.max_mqueue_bytes,
+    queueQos0: mqtt.queue_qos0,
+    maxAwaitingRel: mqtt.max_awaiting_rel,
+    maxSessionExpiryMs: mqtt.max_session_expiry,
+    maxQos: qos(mqtt.max_qos),
+    retainAvailable: mqtt.retain_available,
+    wildcardAvailable: mqtt.wildcard_available,
+    sharedAvailable: mqtt.shared_available,
+    maxTopicLevels: mqtt.max_topic_levels,
+    maxSessions: mqtt.max_sessions,
+    maxSubscriptions: mqtt.max_subscriptions,
+    maxTotalSubscriptions: mqtt.max_total_subscriptions,
+    maxRetainedMessages: mqtt.max_retained_messages,
+    maxRetainedBytes: mqtt.max_retained_bytes,
+    maxClientWriteBuffer: mqtt.max_client_write_buffer,
+    sendTimeoutMs: mqtt.send_timeout,
+    maxConnectRate: mqtt.max_connect_rate,
+    maxPendingConnections: mqtt.max_pending_connections,
+    memoryBudget: mqtt.memory_budget,
+    sysIntervalMs: mqtt.sys_interval,
+  };
+}
+
+export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConfig {
+  const { persistence, sqlite } = root;
+  const settings = {
+    sync: persistence.sync,
+    intervalMs: persistence.interval,
+    maxSize: persistence.max_size,
+    onCorrupt: persistence.on_corrupt,
+  };
+  const given = persistence.path !== '' || persistence.enable !== null;
+  if (!given && sqlite?.enable) {
+    const path = `${sqlite.mounted_file_path.replace(/\/+$/, '')}/tidegate.db`;
+    return { ...settings, enable: true, path, origin: 'sqlite', source: sink.at(sqlite) };
+  }
+  if (given && sqlite?.enable) sink.warn(sink.at(sqlite), sink.path(sqlite), 'no effect beside the block persistence');
+  const enable = persistence.enable ?? persistence.path !== '';
+  if (enable && persistence.path === '') sink.refuse(persistence, 'path', 'is missing: where is the database to be?');
+  const origin = given ? 'persistence' : 'default';
+  return { ...settings, enable, path: persistence.path, origin, source: sink.at(persistence) };
+}
+
+export function buildPresets({ preset }: CheckedRoot, sink: Sink): PresetSession[] {
+  const presets: PresetSession[] = [];
+  const known = new Set<string>();
+  for (const [name, session] of preset?.session ?? []) {
+    if (known.has(session.clientid)) sink.refuse(session, 'clientid', 'another preset session has this client id');
+    known.add(session.clientid);
+    const subscriptions = session.topic.map((topic) => ({
+      topicFilter: topic.remote_topic,
+      qos: qos(topic.qos),
+      retainAsPublished: topic.retain_as_published,
+      retainHandling: qos(topic.retain_handling),
+    }));
+    presets.push({ name, clientId: session.clientid, subscriptions, source: sink.at(session) });
+  }
+  return presets;
+}
+
+export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig | null {
+  const http = root.http_server;
+  if (http === null || !http.enable) return null;
+  const users = buildWebUsers(http, sink);
+  const hasCredentials = users.some((user) => user.password !== '');
+  if ((http.username === null) !== (http.password === null)) {
+    const missing = http.username === null ? 'username' : 'password';
+    sink.refuse(http, missing, 'username and password belong together');
+  }
+  const jwtPublicKeyfile = http.jwt?.public?.keyfile ?? null;
+  if (http.auth_type === 'jwt' && jwtPublicKeyfile === null)
+    sink.refuse(http, 'jwt', 'auth_type = jwt needs jwt.public.keyfile');
+  if (http.auth_type !== 'basic' && users.length > 0) {
+    const why = http.auth_type === 'jwt' ? 'tokens only are taken' : 'nobody is asked who he is';
+    sink.doubt(http, 'auth_type', `with ${http.auth_type} ${why}: the users have no effect on console and API`);
+  }
+  const guarded = http.auth_type === 'jwt' || (http.auth_type === 'basic' && hasCredentials);
+  const local = isLoopback(http.ip_addr);
+  if (!guarded && !local) {
+    sink.doubt(http, 'ip_addr', 'without username and password the server listens on 127.0.0.1 only');
+  }
+  if (guarded && !local && http.tls === null) {
+    sink.doubt(http, 'ip_addr', 'passwords cross the network in clear; a tls block or loopback is safer');
+  }
+  return {
+    ipAddr: guarded || local ? http.ip_addr : '127.0.0.1',
+    port: http.port,
+    username: http.username,
+    password: http.password,
+    users,
+    authType: http.auth_type,
+    jwtPublicKeyfile,
+    jwtIssuer: http.jwt?.issuer ?? null,
+    jwtAudience: http.jwt?.audience ?? null,
+    limitConn: http.limit_conn,
+    maxBody: http.max_body,
+    tls: http.tls === null ? null : tlsServer(http.tls, sink),
+    source: sink.at(http),
+  };
+}
+
+export function buildMetrics(root: CheckedRoot, sink: Sink): MetricsConfig | null {
+  const { metrics } = root;
+  if (metrics === null) return null;
+  const { host, port } = address(metrics.bind);
+  const http = root.http_server;
+  const hasUsers = http !== null && (http.username !== null || [...http.users.values()].some((user) => user?.enable));
+  if (metrics.auth === 'basic' && !hasUsers) {
+    sink.refuse(metrics, 'auth', 'basic needs username and password of http_server, or its users');
+  }
+  if (metrics.auth === 'none' && !isLoopback(host)) {
+    sink.doubt(metrics, 'bind', 'everybody who reaches this address can read the metrics');
+  }
+  return { bind: metrics.bind, host, port, auth: metrics.auth, source: sink.at(metrics) };
+}
+
+export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | null {
+  const { webhook } = root;
+  if (webhook === null || !webhook.enable) return null;
+  checkHttpUrl(webhook, webhook.url, sink);
+  if (webhook.tls !== null && !webhook.url.startsWith('https:'))
+    sink.doubt(webhook, 'tls', 'no effect with this url; https:// speaks TLS');
+  if ((webhook.tls?.cert ?? null) !== null && webhook.tls?.key === null)
+    sink.refuse(webhook.tls, 'key', 'a certificate needs its private key');
+  return {
+    url: webhook.url,
+    headers: webhook.headers,
+    encoding: webhook.body.encoding,
+    poolSize: webhook.pool_size,
+    cancelTimeoutMs: webhook.cancel_timeout,
+    batchSize: webhook.batch.size,
+    batchIntervalMs: webhook.batch.interval,
+    tls: webhook.tls === null ? null : tlsClient(webhook.tls),
+    events: webhook.events.map(({ event, topic }) => ({ event, topic })),
+    source: sink.at(webhook),
+  };
+}
+
+export function buildLog(root: CheckedRoot, sink: Sink): LogConfig {
+  const { log } = root;
+  const to: ('console' | 'file')[] = [];
+  for (const target of log.to) {
+    if (target === 'console' || target === 'file') {
+      if (!to.includes(target)) to.push(target);
+    } else sink.doubt(log, 'to', `${target} is not supported; console and file are`);
+  }
+  if (to.length === 0) to.push('console');
+  const { level, dir, file, format } = log;
+  return { level, to, dir, file, rotation: { size: log.rotation.size, count: log.rotation.count }, format };
+}
+
+export function buildBroker(root: CheckedRoot, sink: Sink): BrokerConfig {
+  const { broker } = root;
+  if (broker.redis !== null) {
+    if (broker.engine !== 'aedes') sink.refuse(broker, 'redis', 'only engine = aedes can share a broker through Redis');
+    else if (!/^rediss?:\/\/[^\s/]+/.test(broker.redis))
+      sink.refuse(broker, 'redis', 'a redis:// or rediss:// URL expected');
+  }
+  return { engine: broker.engine, redis: broker.redis, source: sink.at(broker) };
+}

@@ -1,0 +1,102 @@
+// From the checked tree to listeners, with the checks that take more than one key.
+// Called by build.ts. Pure: problems go to the sink.
+
+import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from '../config.ts';
+import type { Checked } from '../schema/key.ts';
+import type { SSL, TCP, UNIX, WS } from '../schema/listeners.ts';
+import type { CheckedRoot } from '../schema/schema.ts';
+import type { Sink } from '../sink.ts';
+import { checkSocketPath } from '../values.ts';
+import { address, proxyProtocolFrom, tlsNames, tlsServer } from './values.ts';
+
+type TcpKeys = Checked<typeof TCP>;
+type SslKeys = Checked<typeof SSL>;
+type WsKeys = Checked<typeof WS>;
+type UnixKeys = Checked<typeof UNIX>;
+type ListenerBlock = TcpKeys | SslKeys | WsKeys | UnixKeys;
+interface Candidate {
+  readonly name: string;
+  readonly kind: ListenerKind;
+  readonly block: ListenerBlock;
+}
+
+/** A listener whose allowAnonymous is not decided yet. */
+export type OpenListener = Omit<ListenerConfig, 'allowAnonymous'> & { readonly anonymous: boolean | null };
+
+export function buildListeners(root: CheckedRoot, sink: Sink): OpenListener[] {
+  const candidates: Candidate[] = [];
+  for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
+    const group = root.listeners[kind];
+    if (group.own !== null) candidates.push({ name: kind, kind, block: group.own });
+    for (const [name, block] of group.named) {
+      if (kind !== 'unix' && !sink.written(block, 'bind')) sink.refuse(block, 'bind', 'is missing');
+      candidates.push({ name: `${kind}.${name}`, kind, block });
+    }
+  }
+  const listeners: OpenListener[] = [];
+  for (const candidate of candidates) {
+    if (!candidate.block.enable) continue;
+    const listener = buildListener(candidate, root, sink);
+    if (listener !== null) listeners.push(listener);
+  }
+  return listeners;
+}
+
+function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink: Sink): OpenListener | null {
+  const common = {
+    name,
+    kind,
+    maxConnections: block.max_connections,
+    connectTimeoutMs: block.connect_timeout,
+    proxyProtocol: block.proxy_protocol,
+    anonymous: block.allow_anonymous,
+    passwordFile: block.password_file,
+    aclFile: block.acl_file,
+    source: sink.at(block),
+  };
+  if (!('bind' in block)) {
+    const wrong = block.path === null ? 'is missing' : checkSocketPath(block.path);
+    if (wrong !== null) sink.refuse(block, 'path', wrong);
+    const path = block.path ?? '';
+    const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group, proxyProtocolFrom: [] };
+    return { ...common, ...unix, tls: null, tlsNames: [], identity: null, origins: null };
+  }
+  const { host, port, path } = address(block.bind);
+  const isWs = kind === 'ws' || kind === 'wss';
+  let tls: TlsServerConfig | null = null;
+  let names: TlsNameConfig[] = [];
+  if ('keyfile' in block) {
+    const shared = kind === 'wss' && block.keyfile === null && block.certfile === null ? root.listeners.ssl.own : null;
+    tls = tlsServer(shared ?? block, sink);
+    names = tlsNames((shared ?? block).certificates);
+    checkIdentity(block, shared ?? block, sink);
+  }
+  return {
+    ...common,
+    bind: block.bind,
+    host,
+    port,
+    path: isWs ? path || '/mqtt' : '',
+    proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
+    mode: null,
+    group: null,
+    tls,
+    tlsNames: names,
+    identity: 'keyfile' in block ? identityOf(block) : null,
+    origins: 'origins' in block && block.origins.length > 0 ? block.origins : null,
+  };
+}
+
+/** `tls` is the block the certificate settings are taken from. */
+function checkIdentity(block: SslKeys, tls: SslKeys, sink: Sink): void {
+  for (const key of ['use_identity_as_username', 'use_subject_as_username'] as const) {
+    if (block[key] && !tls.verify_peer) sink.refuse(block, key, 'needs verify_peer, else anybody could be anyone');
+  }
+  if (block.use_identity_as_username && block.use_subject_as_username) {
+    sink.refuse(block, 'use_subject_as_username', 'only one of this and use_identity_as_username can name the user');
+  }
+}
+
+function identityOf(block: SslKeys): 'cn' | 'subject' | null {
+  return block.use_subject_as_username ? 'subject' : block.use_identity_as_username ? 'cn' : null;
+}

@@ -1,0 +1,248 @@
+// The words the schema is written in, for keys that hold others: lists, blocks, blocks with free names, names with a text each.
+// Used by schema*.ts. Checked blocks are objects without prototype, so that no name in a file can reach one.
+import type { TreeValue } from '../config.ts';
+import type { Position } from '../problem.ts';
+import type { Sink } from '../sink.ts';
+import { type BlockNode, isNull, joinPath, type Node } from '../text/node.ts';
+import { nearest } from '../values.ts';
+import { type Checked, type Fields, type Key, kindOf, required } from './key.ts';
+
+/** A list; one value stands for a list of one where `single` allows it. */
+export function list<T>(
+  item: Key<T>,
+  options: {
+    readonly text: string;
+    readonly min?: number;
+    readonly single?: boolean;
+    readonly default?: readonly T[];
+    readonly example?: TreeValue;
+  },
+): Key<readonly T[]> {
+  const { min = 0, single = false, default: fallback = [] } = options;
+  return {
+    doc: {
+      type: `list of ${item.doc.type}`,
+      default: min > 0 ? undefined : JSON.stringify(fallback),
+      text: options.text,
+      example: options.example,
+    },
+    inside: { kind: 'list', item },
+    read(node, path, sink) {
+      if (isNull(node)) return this.missing(node.at, path, sink);
+      if (single && node.kind === 'scalar') {
+        const one = item.read(node, path, sink);
+        return one === undefined ? undefined : [one];
+      }
+      if (node.kind !== 'list') return sink.problem(node.at, path, `a list expected, not ${kindOf(node)}`);
+      if (node.items.length < min) return sink.problem(node.at, path, 'at least one is needed');
+      return node.items.map((entry, i) => item.read(entry, `${path}[${i}]`, sink) as T);
+    },
+    missing: (at, path, sink) => (min > 0 ? required(at, path, sink) : fallback),
+    show: (value, mask) => value.map((entry) => item.show(entry, mask) ?? null),
+  };
+}
+
+interface BlockOptions {
+  readonly text: string;
+  /** What a key that is not in the table is. */
+  readonly unknown: 'error' | 'warn';
+}
+
+function readFields<F extends Fields>(
+  fields: F,
+  node: BlockNode,
+  path: string,
+  sink: Sink,
+  unknown: BlockOptions['unknown'],
+  skip?: (key: string, value: Node) => boolean,
+): Checked<F> {
+  const values = Object.create(null) as Record<string, unknown>;
+  sink.place(values, node, path);
+  for (const [key, spec] of Object.entries(fields)) {
+    const member = node.fields.get(key);
+    const inner = joinPath(path, key);
+    values[key] = member === undefined ? spec.missing(node.at, inner, sink) : spec.read(member.value, inner, sink);
+  }
+  for (const [key, member] of node.fields) {
+    if (Object.hasOwn(fields, key) || skip?.(key, member.value)) continue;
+    reportUnknown(Object.keys(fields), key, member.at, path, sink, unknown);
+  }
+  return values as Checked<F>;
+}
+
+function reportUnknown(
+  known: readonly string[],
+  key: string,
+  at: Position,
+  path: string,
+  sink: Sink,
+  unknown: BlockOptions['unknown'],
+): void {
+  const close = sink.full ? null : nearest(key, known);
+  const message = `unknown key${close === null ? '' : `; did you mean ${close}?`}`;
+  if (unknown === 'error') sink.problem(at, joinPath(path, key), message);
+  else sink.warn(at, joinPath(path, key), `${message}${close === null ? '; it has no effect' : ' It has no effect'}`);
+}
+
+function showFields(fields: Fields, value: Readonly<Record<string, unknown>>, mask: boolean): TreeValue {
+  const out = Object.create(null) as Record<string, TreeValue>;
+  for (const [key, spec] of Object.entries(fields)) {
+    const shown = spec.show(value[key], mask);
+    if (shown !== undefined) out[key] = shown;
+  }
+  return out;
+}
+
+/** A block that is always there: absent means all defaults. */
+export function block<F extends Fields>(fields: F, options: BlockOptions): Key<Checked<F>> {
+  return {
+    doc: { type: 'block', default: null, text: options.text },
+    inside: { kind: 'fields', fields, optional: false },
+    read(node, path, sink) {
+      if (isNull(node)) return this.missing(node.at, path, sink);
+      if (node.kind !== 'block') return sink.problem(node.at, path, `a block { ... } expected, not ${kindOf(node)}`);
+      return readFields(fields, node, path, sink, options.unknown);
+    },
+    missing: (at, path, sink) =>
+      readFields(fields, { kind: 'block', fields: new Map(), at }, path, sink, options.unknown),
+    show: (value, mask) => showFields(fields, value, mask),
+  };
+}
+
+/** A block whose presence turns something on; null when it is absent. */
+export function optional<F extends Fields>(fields: F, options: BlockOptions): Key<Checked<F> | null> {
+  const inner = block(fields, options);
+  return {
+    doc: inner.doc,
+    inside: { kind: 'fields', fields, optional: true },
+    read: (node, path, sink) => (isNull(node) ? null : inner.read(node, path, sink)),
+    missing: () => null,
+    show: (value, mask) => (value === null ? null : inner.show(value, mask)),
+  };
+}
+
+/** Blocks with free names, in the order of the file. */
+export function named<T>(
+  item: Key<T>,
+  options: { readonly text: string; readonly example: string },
+): Key<ReadonlyMap<string, T>> {
+  return {
+    doc: { type: 'named blocks', default: null, text: options.text },
+    inside: { kind: 'named', item, example: options.example, group: false },
+    read(node, path, sink) {
+      if (isNull(node)) return new Map();
+      if (node.kind !== 'block') return sink.problem(node.at, path, `named blocks expected, not ${kindOf(node)}`);
+      const values = new Map<string, T>();
+      for (const [key, member] of node.fields) {
+        if (!isNull(member.value)) values.set(key, item.read(member.value, joinPath(path, key), sink) as T);
+      }
+      return values;
+    },
+    missing: () => new Map(),
+    show: (value, mask) => showMap(value, (entry) => item.show(entry, mask)),
+  };
+}
+
+/** `tcp { ... }`, `tcp.second { ... }` or both: one block without a name and any number with names. */
+export interface Group<T> {
+  readonly own: T | null;
+  readonly named: ReadonlyMap<string, T>;
+}
+export function group<F extends Fields>(
+  fields: F,
+  options: BlockOptions & { readonly example: string },
+): Key<Group<Checked<F>>> {
+  const item = block(fields, options);
+  const isName = (key: string, value: Node) => value.kind === 'block' && !Object.hasOwn(fields, key);
+  return {
+    doc: { type: 'block', default: null, text: options.text },
+    inside: { kind: 'named', item, example: options.example, group: true },
+    read(node, path, sink) {
+      if (isNull(node)) return this.missing(node.at, path, sink);
+      if (node.kind !== 'block') return sink.problem(node.at, path, `a block { ... } expected, not ${kindOf(node)}`);
+      const values = new Map<string, Checked<F>>();
+      for (const [key, member] of node.fields) {
+        if (isName(key, member.value))
+          values.set(key, item.read(member.value, joinPath(path, key), sink) as Checked<F>);
+      }
+      const hasOwn = node.fields.size === 0 || node.fields.size > values.size;
+      const own = hasOwn ? readFields(fields, node, path, sink, options.unknown, isName) : null;
+      return { own, named: values };
+    },
+    missing: () => ({ own: null, named: new Map() }),
+    show: (value, mask) => {
+      if (value.own === null && value.named.size === 0) return undefined;
+      const own = value.own === null ? {} : (item.show(value.own, mask) as Record<string, TreeValue>);
+      return Object.assign(
+        Object.create(null),
+        own,
+        showMap(value.named, (entry) => item.show(entry, mask)),
+      );
+    },
+  };
+}
+
+/** Free names with a text each: headers, user properties, users with passwords. */
+export function pairs(options: {
+  readonly text: string;
+  /** Which values are secret: all, none, or those whose name fits. */
+  readonly secret?: boolean | RegExp;
+  readonly example?: TreeValue;
+}): Key<readonly (readonly [string, string])[]> {
+  const { secret = false } = options;
+  const isSecret = (name: string) => (typeof secret === 'boolean' ? secret : secret.test(name));
+  return {
+    doc: {
+      type: 'names with a text each',
+      default: null,
+      text: options.text,
+      secret: secret === true,
+      example: options.example,
+    },
+    inside: null,
+    read(node, path, sink) {
+      if (isNull(node)) return [];
+      if (node.kind !== 'block') return sink.problem(node.at, path, `name = text expected, not ${kindOf(node)}`);
+      const values: (readonly [string, string])[] = [];
+      for (const [key, { value }] of node.fields) {
+        if (isNull(value)) continue;
+        if (value.kind === 'scalar') values.push([key, value.text]);
+        else
+          sink.problem(
+            value.at,
+            joinPath(path, key),
+            `a text expected, not ${kindOf(value)}; a name with dots needs quotes`,
+          );
+      }
+      return values;
+    },
+    missing: () => [],
+    show: (value, mask) => showMap(new Map(value), (entry, name) => (mask && isSecret(name) ? '***' : entry)),
+  };
+}
+
+/** A key or block of NanoMQ that does nothing here: a warning where it stands. */
+export function ignored(what: string, type = 'anything'): Key<null> {
+  return {
+    doc: { type, default: null, text: what, ignored: true },
+    inside: null,
+    read(node, path, sink) {
+      if (!isNull(node)) sink.warn(node.at, path, what);
+      return null;
+    },
+    missing: () => null,
+    show: () => undefined,
+  };
+}
+
+function showMap<T>(
+  values: ReadonlyMap<string, T>,
+  show: (value: T, name: string) => TreeValue | undefined,
+): TreeValue {
+  const out = Object.create(null) as Record<string, TreeValue>;
+  for (const [key, value] of values) {
+    const shown = show(value, key);
+    if (shown !== undefined) out[key] = shown;
+  }
+  return out;
+}

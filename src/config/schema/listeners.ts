@@ -1,0 +1,217 @@
+// The keys of listeners, and of TLS wherever it is spoken: each once, with type, default and text.
+// Data for schema.ts; to add a key, add a row here, a field in config/config.ts and a line in config/build/core.ts, then run `make docs`.
+// Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
+
+import { checkNetwork, parseAddress } from '../values.ts';
+import { block, group, ignored, list } from './blocks.ts';
+import { duration, flag, int, text } from './keys.ts';
+
+/** An address without a path. */
+export function checkBind(value: string): string | null {
+  const address = parseAddress(value);
+  if (typeof address === 'string') return address;
+  return address.path === '' ? null : 'a path has no meaning here';
+}
+
+function checkBindPath(value: string): string | null {
+  const address = parseAddress(value);
+  return typeof address === 'string' ? address : null;
+}
+
+/** As browsers write it: scheme, host and a port that is not the usual one, nothing behind. */
+function checkOrigin(value: string): string | null {
+  try {
+    if (value === 'null' || new URL(value).origin === value) return null;
+  } catch {
+    // falls through to the advice
+  }
+  return 'an origin such as "https://panel.example:8443" expected, in lower case and without a path';
+}
+
+/** Headers whose value is not shown. */
+export const SECRET_HEADER = /auth|token|key|cookie|secret|password/i;
+
+export function checkMode(value: string): string | null {
+  return /^0?[0-7]{3}$/.test(value) ? null : 'permissions in octal expected, as in "0660"';
+}
+
+/** Server side of TLS, under the names NanoMQ's listeners.ssl uses. */
+export const TLS_SERVER = {
+  keyfile: text({ default: null, text: 'Private key, PEM.', example: '/etc/tidegate/certs/server.key' }),
+  certfile: text({
+    default: null,
+    text: 'Certificate and the chain above it, PEM.',
+    example: '/etc/tidegate/certs/server.pem',
+  }),
+  cacertfile: text({
+    default: null,
+    text: 'Authorities that may sign client certificates, PEM.',
+    example: '/etc/tidegate/certs/ca.pem',
+  }),
+  crlfile: text({
+    default: null,
+    text: 'List of revoked client certificates, PEM.',
+    example: '/etc/tidegate/certs/ca.crl',
+  }),
+  key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),
+  verify_peer: flag({ default: false, text: 'Ask clients for a certificate and verify it against cacertfile.' }),
+  fail_if_no_peer_cert: flag({ default: false, text: 'With verify_peer: refuse clients that show no certificate.' }),
+  alpn: list(text({ text: 'Name of a protocol.' }), {
+    single: true,
+    text: 'ALPN protocol names to offer; empty = no ALPN.',
+    example: ['mqtt'],
+  }),
+};
+
+/** Certificates beside the first one, wherever clients are served over TLS. */
+export const CERTIFICATES = {
+  certificates: list(
+    block(
+      {
+        servername: text({
+          text: 'Name that clients ask for (SNI); "*.example.org" takes one more level.',
+          example: 'mqtt.example.org',
+        }),
+        keyfile: text({ text: 'Private key, PEM.', example: '/etc/tidegate/certs/other.key' }),
+        certfile: text({ text: 'Certificate and the chain above it, PEM.', example: '/etc/tidegate/certs/other.pem' }),
+        key_password: text({
+          default: null,
+          secret: true,
+          text: 'Password of the private key.',
+          example: 'change-me',
+        }),
+      },
+      { unknown: 'error', text: 'One certificate.' },
+    ),
+    { text: 'Other certificates, by the server name that clients ask for.' },
+  ),
+};
+
+/** Client side of TLS, for upstreams; the names of listeners.ssl are taken too. */
+export const TLS_CLIENT = {
+  ca: text({
+    default: null,
+    text: 'Authorities to trust, PEM; absent = those of the system.',
+    example: '/etc/tidegate/certs/ca.pem',
+  }),
+  cert: text({ default: null, text: 'Our certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
+  key: text({ default: null, text: 'Private key of our certificate, PEM.', example: '/etc/tidegate/certs/client.key' }),
+  key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),
+  verify: flag({ default: true, text: 'Verify the certificate of the other side and its name.' }),
+  servername: text({
+    default: null,
+    text: 'Name to ask for (SNI) and to verify; absent = the host that is dialled.',
+    example: 'broker.example.org',
+  }),
+};
+
+/** On every kind of listener. */
+const LISTENER = {
+  enable: flag({ default: true, text: 'Whether the listener is opened.' }),
+  max_connections: int({
+    default: 0,
+    text: 'Connections at once on this listener; above it new ones are closed. 0 = no limit.',
+  }),
+  connect_timeout: duration({
+    default: '10s',
+    min: 100,
+    text: 'Time a connection has for TLS, WebSocket and its CONNECT packet.',
+  }),
+  proxy_protocol: flag({
+    default: false,
+    text: 'A PROXY protocol header, version 1 or 2, comes first on every connection.',
+  }),
+  allow_anonymous: flag({
+    default: null,
+    text: 'Instead of auth.allow_anonymous for this listener.',
+    example: false,
+  }),
+  password_file: text({
+    default: null,
+    text: 'Instead of auth.password_file and auth.password for this listener.',
+    example: '/etc/tidegate/passwd',
+  }),
+  acl_file: text({
+    default: null,
+    text: 'Instead of auth.acl_file and auth.acl for this listener.',
+    example: '/etc/tidegate/acl',
+  }),
+};
+/** Where a PROXY protocol header is read: with it a peer says who the client is. Not for Unix sockets, whose peers have no address. */
+export const PROXY_FROM = {
+  proxy_protocol_from: list(text({ text: 'Address or network.', check: checkNetwork }), {
+    single: true,
+    text: 'Addresses and networks that may connect and send that header; others are closed before a byte is read. Empty = any.',
+    example: ['10.0.0.0/8'],
+  }),
+};
+const IDENTITY = {
+  use_identity_as_username: flag({
+    default: false,
+    text: 'The common name of the verified client certificate is the username; passwords are not asked for.',
+  }),
+  use_subject_as_username: flag({
+    default: false,
+    text: 'The same with the whole subject, as in "CN=sensor-1,O=Plant".',
+  }),
+};
+const ORIGINS = {
+  origins: list(text({ text: 'An origin.', check: checkOrigin }), {
+    single: true,
+    text: 'Pages of these origins may connect; empty = of any. Clients that are no browsers send no origin and are not asked for one.',
+    example: ['https://panel.example'],
+  }),
+};
+function bind(fallback: string, path: boolean) {
+  return {
+    bind: text({
+      default: fallback,
+      text: path ? 'Address, port and path to listen on.' : 'Address and port to listen on; port 0 = any free one.',
+      check: path ? checkBindPath : checkBind,
+    }),
+  };
+}
+
+export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER, ...PROXY_FROM };
+export const SSL = {
+  ...bind('0.0.0.0:8883', false),
+  ...LISTENER,
+  ...PROXY_FROM,
+  ...TLS_SERVER,
+  ...CERTIFICATES,
+  ...IDENTITY,
+};
+export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...PROXY_FROM, ...ORIGINS };
+export const WSS = {
+  ...bind('127.0.0.1:8084/mqtt', true),
+  ...LISTENER,
+  ...PROXY_FROM,
+  ...ORIGINS,
+  ...TLS_SERVER,
+  ...CERTIFICATES,
+  ...IDENTITY,
+};
+export const UNIX = {
+  path: text({ default: null, text: 'Path of the socket; has to be given.', example: '/run/tidegate/mqtt.sock' }),
+  mode: text({ default: '0660', text: 'Permissions of the socket, octal.', check: checkMode }),
+  group: text({ default: null, text: 'Group of the socket, a name or number.', example: 'tidegate' }),
+  ...LISTENER,
+};
+export const LISTENERS = block(
+  {
+    tcp: group(TCP, { unknown: 'warn', example: 'second', text: 'MQTT over TCP.' }),
+    ssl: group(SSL, { unknown: 'warn', example: 'second', text: 'MQTT over TLS; needs keyfile and certfile.' }),
+    ws: group(WS, { unknown: 'warn', example: 'second', text: 'MQTT over WebSocket.' }),
+    wss: group(WSS, {
+      unknown: 'warn',
+      example: 'second',
+      text: 'MQTT over WebSocket and TLS; without keyfile and certfile those of listeners.ssl are used.',
+    }),
+    unix: group(UNIX, { unknown: 'warn', example: 'second', text: 'MQTT over a Unix socket.' }),
+    quic: ignored('QUIC listeners are not supported', 'block'),
+  },
+  {
+    unknown: 'warn',
+    text: 'Where MQTT is listened for. Without this block: tcp on 127.0.0.1:1883 only; with it, what it names and nothing else.',
+  },
+);

@@ -1,0 +1,30 @@
+// The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a restart.
+// Read by config/load.ts and config/converting.ts (checking), gateway/keys.ts and scripts/reference.ts (etc/ and docs/). Sections are in
+// schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
+
+import { AUTH } from './auth.ts';
+import { block } from './blocks.ts';
+import { BRIDGES } from './bridges.ts';
+import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK } from './core.ts';
+import type { ValueOf } from './key.ts';
+import { LISTENERS } from './listeners.ts';
+import { PROXY, UPSTREAMS } from './proxy.ts';
+
+/** Sections of this gateway, in the order of the reference. */
+export const SECTIONS = {
+  listeners: LISTENERS,
+  mqtt: MQTT,
+  auth: AUTH,
+  persistence: PERSISTENCE,
+  bridges: BRIDGES,
+  proxy: PROXY,
+  upstreams: UPSTREAMS,
+  http_server: HTTP_SERVER,
+  metrics: METRICS,
+  webhook: WEBHOOK,
+  log: LOG,
+  broker: BROKER,
+};
+
+export const ROOT = block({ ...SECTIONS, ...FOREIGN }, { unknown: 'error', text: 'The configuration.' });
+export type CheckedRoot = ValueOf<typeof ROOT>;

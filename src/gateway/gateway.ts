@@ -1,0 +1,349 @@
+// The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
+// Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
+import { AccessControl } from '../auth/chain.ts';
+import type { Clock } from '../base/clock.ts';
+import { errorText, GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { LogTail } from '../base/logtail.ts';
+import { Metrics } from '../base/metrics.ts';
+import type { Service } from '../base/service.ts';
+import { Turn } from '../base/turn.ts';
+import { BlockPool } from '../base/writer.ts';
+import { MqttBridges } from '../bridge/mqtt/bridges.ts';
+import { Spools } from '../bridge/nng/spool.ts';
+import { Supervisor } from '../bridge/supervisor.ts';
+import type { Engine } from '../broker/broker.ts';
+import { NativeBroker } from '../broker/native/engine.ts';
+import type { Config, Loaded, LogConfig, WebhookConfig } from '../config/config.ts';
+import { missingFeatures } from '../config/features.ts';
+import { nngBridges } from '../config/nngbridges.ts';
+import { formatProblem } from '../config/problem.ts';
+import type { ChangeResult } from '../console/console.ts';
+import type { Proxies } from '../proxy/proxies.ts';
+import { nativeDriver } from '../sp/native.ts';
+import type { SpDriver } from '../sp/sp.ts';
+import { memoryJournal } from '../store/memory.ts';
+import type { Journal } from '../store/store.ts';
+import { MemoryNetwork } from '../transport/memory.ts';
+import type { Bound } from '../transport/transport.ts';
+import { version } from '../version.ts';
+import type { Webhook } from '../webhook/webhook.ts';
+import { BridgesControl } from './bridges.ts';
+import type { Web, WebAddresses } from './console.ts';
+import { Listeners } from './listeners.ts';
+import { authOptions, bridgeOptions, presets, proxiesOptions, sessionLimits } from './options.ts';
+import { type Part, type Running, RunningConfig } from './running.ts';
+import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
+
+/** Time for events that wait when the webhook is configured anew. */
+const HOOK_DRAIN_MS = 1000;
+
+export interface GatewayParts {
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig. */
+  readonly load: (set?: readonly string[], kept?: string) => Loaded;
+  /** Applies log settings that may change while running. */
+  readonly relog: (log: LogConfig) => void;
+}
+
+export class Gateway implements Service {
+  readonly metrics = new Metrics();
+  readonly turn = new Turn();
+  /** Where inproc names live: shared with the SP sockets of an embedding program. */
+  readonly network = new MemoryNetwork();
+  readonly native: SpDriver;
+  private state: 'new' | 'starting' | 'ready' | 'stopping' = 'new';
+  private readonly current: RunningConfig;
+  private readonly parts: GatewayParts;
+  private readonly log: Log;
+  private readonly tail: LogTail | null;
+  private readonly pool = new BlockPool();
+  /** Started, in order; stopped in reverse. */
+  private readonly started: Part[] = [];
+  private running: Running | null = null;
+  private webhook: Webhook | null = null;
+  private web: Web | null = null;
+  /** Loaded when the first proxy is configured. */
+  private proxies: Proxies | null = null;
+
+  constructor(loaded: Loaded, parts: GatewayParts) {
+    this.parts = parts;
+    const { clock } = parts;
+    this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
+    this.log = this.tail === null ? parts.log : this.tail.wrap(parts.log);
+    this.current = new RunningConfig(loaded, {
+      log: this.log,
+      metrics: this.metrics,
+      load: (set, kept) => this.runnable(parts.load(set, kept)),
+      relog: (settings) => {
+        parts.relog(settings);
+        if (this.tail !== null) this.tail.level = settings.level;
+      },
+      running: () => (this.state === 'ready' ? this.running : null),
+      applyWebhook: (config) => this.startWebhook(config),
+      applyProxies: (config) => this.applyProxies(config),
+      renewHttp: async () => this.web?.reload(),
+    });
+    this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
+  }
+
+  get broker(): Engine {
+    return this.runs().broker;
+  }
+
+  get bridges(): Supervisor {
+    return this.runs().bridges;
+  }
+
+  /** MQTT addresses that are bound. */
+  get bound(): readonly Bound[] {
+    return this.runs().listeners.bound;
+  }
+
+  /** Throws when a part that cannot be done without fails: an address in use, a file that cannot be read. */
+  async start(): Promise<void> {
+    if (this.state !== 'new') throw new GatewayError('GW-STATE', 'the gateway has been started before');
+    this.state = 'starting';
+    const { loaded, config } = this.current;
+    const { log } = this;
+    const { clock } = this.parts;
+    const startedMs = clock.mono();
+    log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
+    this.runnable(loaded);
+    const access = await AccessControl.build(authOptions(config), { log, metrics: this.metrics, clock });
+    this.started.push({ name: 'auth', stop: async () => access.close() });
+    const broker = await this.startBroker(config, access);
+    const bridges = await this.startBridges(config, broker);
+    const control = new BridgesControl(bridges, this.current);
+    control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
+    const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
+    this.running = { access, broker, bridges, control, listeners };
+    await this.startWebhook(config);
+    const web = await this.startWeb(config, this.running);
+    this.started.push({ name: 'listeners', stop: () => listeners.stop() });
+    await listeners.start(config.listeners, config.mqtt.maxPacketSize);
+    await this.applyProxies(config);
+    this.state = 'ready';
+    const mqtt = listeners.bound.map(({ kind, address }) => `${kind}://${address}`);
+    const nng = bridges.list().flatMap((b) => b.endpoints.flatMap((e) => e.bound ?? []));
+    // Shown at every level but error: scripts and people wait for it.
+    const proxy = this.proxies?.bound.map(({ kind, address }) => `${kind}://${address}`);
+    log('warn', 'GW-READY', { mqtt, nng, proxy, ...web, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
+  }
+
+  async stop(deadlineMs: number): Promise<void> {
+    if (this.state === 'stopping') return;
+    this.state = 'stopping';
+    const { log } = this;
+    const { clock } = this.parts;
+    const endMs = clock.mono() + deadlineMs;
+    log('info', 'GW-STOP');
+    for (let part = this.started.pop(); part !== undefined; part = this.started.pop()) {
+      try {
+        await part.stop(Math.max(0, endMs - clock.mono()));
+      } catch (error) {
+        log('error', 'GW-INTERNAL', { part: part.name, error: errorText(error) });
+      }
+    }
+    this.running = null;
+    log('info', 'GW-STOPPED');
+  }
+
+  /** Reads the configuration again and applies what differs. A file that is wrong changes nothing; the outcome is logged. */
+  reload(): Promise<ChangeResult> {
+    return this.current.reload();
+  }
+
+  // ---- start
+
+  private runs(): Running {
+    if (this.running === null) throw new GatewayError('GW-STATE', 'the gateway is not running');
+    return this.running;
+  }
+
+  /** Throws CFG-NOT-BUILT for what cannot run here. */
+  private runnable(loaded: Loaded): Loaded {
+    const missing = missingFeatures(loaded.config);
+    for (const feature of missing.filter((f) => f.warnOnly))
+      this.log('warn', 'CFG-WARNING', { at: formatProblem(feature) });
+    const fatal = missing.filter((f) => !f.warnOnly);
+    if (fatal.length > 0) throw new GatewayError('CFG-NOT-BUILT', fatal.map(formatProblem).join('\n'));
+    return loaded;
+  }
+
+  private async startBroker(config: Config, access: AccessControl): Promise<Engine> {
+    const common = {
+      clock: this.parts.clock,
+      turn: this.turn,
+      log: this.log,
+      metrics: this.metrics,
+      limits: sessionLimits(config),
+      localAccess: () => access.access(''),
+      sys: { version, intervalMs: config.mqtt.sysIntervalMs, more: () => this.bridgeValues() },
+    };
+    let broker: Engine;
+    if (config.broker.engine === 'aedes') {
+      const { AedesBroker } = await import('../broker/aedes/engine.ts');
+      broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
+    } else broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config) });
+    await broker.start();
+    broker.preset(presets(config));
+    this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
+    return broker;
+  }
+
+  private async journal(config: Config): Promise<Journal> {
+    const { enable, path, sync, intervalMs, maxSize, onCorrupt } = config.persistence;
+    if (!enable) return memoryJournal();
+    const { sqliteJournal } = await import('../store/sqlite.ts');
+    const { log, metrics } = this;
+    return sqliteJournal({
+      path,
+      sync,
+      intervalMs,
+      maxSize,
+      onCorrupt,
+      clock: this.parts.clock,
+      log,
+      metrics,
+    });
+  }
+
+  private async startBridges(config: Config, broker: Engine): Promise<Supervisor> {
+    const { log, metrics, turn } = this;
+    const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
+      name === 'native' ? this.native : this.foreignDriver();
+    const mqtt = this.mqttBridges(config, broker);
+    const { clock } = this.parts;
+    const spools = new Spools(broker.journal, clock, log, broker.spools, nngBridges(config.bridges.nng));
+    const bridges = new Supervisor({ broker, driver, clock, turn, log, metrics, spools, mqtt }, bridgeOptions(config));
+    this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
+    await bridges.start();
+    return bridges;
+  }
+
+  /** Takes the place of the one before, which goes on where this one is wrong; nothing is loaded where none is configured. */
+  private async startWebhook(config: Config): Promise<void> {
+    const before = this.webhook;
+    const next = config.webhook === null ? null : await this.makeWebhook(config.webhook);
+    this.webhook = next;
+    // The one before hears no more from here on, and gets a moment for what waits.
+    const stopped = before?.stop(HOOK_DRAIN_MS);
+    await next?.start();
+    await stopped;
+    if (before === null && next !== null)
+      this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
+  }
+
+  private async makeWebhook(config: WebhookConfig): Promise<Webhook> {
+    const { Webhook } = await import('../webhook/webhook.ts');
+    const { broker } = this.runs();
+    const { log, metrics } = this;
+    const webhook = new Webhook(config, { broker, clock: this.parts.clock, log, metrics });
+    await webhook.prepare();
+    return webhook;
+  }
+
+  private mqttBridges(config: Config, broker: Engine): MqttBridges {
+    const { log, metrics, turn, pool } = this;
+    const { clock } = this.parts;
+    const { journal, spools } = broker;
+    const maxPacketSize = (): number => this.current.config.mqtt.maxPacketSize;
+    const maxQueueBytes = (): number => sessionLimits(this.current.config).memoryBudget / 4;
+    const names = config.bridges.mqtt.map((bridge) => bridge.name);
+    return new MqttBridges(
+      {
+        ...remoteDialing(clock),
+        broker,
+        journal,
+        spools,
+        maxPacketSize,
+        maxQueueBytes,
+        clock,
+        turn,
+        pool,
+        log,
+        metrics,
+      },
+      names,
+    );
+  }
+
+  /** Starts the proxies when there are some for the first time, else applies what differs. */
+  private async applyProxies(config: Config): Promise<void> {
+    const options = proxiesOptions(config);
+    if (this.proxies !== null) {
+      await this.proxies.apply(options);
+      return;
+    }
+    if (!options.proxies.some((proxy) => proxy.enable)) return;
+    const { Proxies } = await import('../proxy/proxies.ts');
+    const { log, metrics } = this;
+    const { broker, access } = this.runs();
+    // A proxy that cannot listen is an error of the start; at a reload it is logged, the rest goes on.
+    const atStart = this.state === 'starting';
+    const proxies = new Proxies(
+      {
+        clock: this.parts.clock,
+        log,
+        metrics,
+        transports: proxyTransports(),
+        local: (connection, proxy, connectTimeoutMs) => {
+          const name = `proxy.${proxy}`;
+          broker.accept(connection, { name, connectTimeoutMs, access: () => access.access(name) });
+        },
+        env: process.env,
+      },
+      atStart ? options : { proxies: [], upstreams: [] },
+    );
+    this.started.push({ name: 'proxies', stop: (deadlineMs) => proxies.stop(deadlineMs) });
+    await proxies.start();
+    this.proxies = proxies;
+    if (!atStart) await proxies.apply(options);
+  }
+
+  /** The C library's driver, loaded when a bridge first asks for it; a failure is that bridge's state. */
+  private async foreignDriver(): Promise<SpDriver> {
+    const { nanomsgDriver } = await import('../sp/nanomsg.ts');
+    return nanomsgDriver({ clock: this.parts.clock, turn: this.turn });
+  }
+
+  /** http_server and metrics, when they are configured. */
+  private async startWeb(config: Config, running: Running): Promise<WebAddresses> {
+    if (config.httpServer === null && config.metrics === null) return {};
+    const { Web } = await import('./console.ts');
+    const { log, metrics, turn, tail, current, started } = this;
+    this.web = new Web({
+      clock: this.parts.clock,
+      log,
+      metrics,
+      turn,
+      tail,
+      current,
+      running,
+      started,
+      proxies: () => this.proxies,
+      ready: () => this.state === 'ready',
+    });
+    return this.web.start(config);
+  }
+
+  private *bridgeValues(): Iterable<[string, string]> {
+    for (const bridge of this.running?.bridges.list() ?? []) {
+      const base = `bridges/${bridge.type}/${bridge.name.replace(/[+#/\0]/g, '_')}`;
+      yield [`${base}/state`, bridge.state];
+      yield [`${base}/peers`, String(bridge.peers.length)];
+      for (const rule of bridge.rules) {
+        yield [`${base}/rules/${rule.index}/matched`, String(rule.matched)];
+        yield [`${base}/rules/${rule.index}/forwarded`, String(rule.forwarded)];
+      }
+      yield [`${base}/unmatched`, String(bridge.unmatched)];
+      yield [`${base}/dropped`, String(bridge.dropped)];
+    }
+  }
+}
+
+export function createGateway(loaded: Loaded, parts: GatewayParts): Gateway {
+  return new Gateway(loaded, parts);
+}

@@ -1,0 +1,140 @@
+// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start, by
+// running.ts at reload, by bridges.ts and console.ts for what they own.
+// Pure: opens nothing. Secrets pass through and are never shown.
+import { totalmem } from 'node:os';
+import { looksHashed } from '../auth/hash.ts';
+import type { AuthOptions, ListenerAuthOptions } from '../auth/options.ts';
+import type { BridgeOptions, MqttBridgeOptions } from '../bridge/bridge.ts';
+import type { Preset } from '../broker/broker.ts';
+import type { MqttBridgeConfig } from '../config/bridges.ts';
+import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig } from '../config/config.ts';
+import { nngBridges } from '../config/nngbridges.ts';
+import type { HttpSettings, MetricsSettings, WebUser } from '../console/console.ts';
+import type { ProxiesOptions } from '../proxy/proxies.ts';
+import type { SessionLimits } from '../session/session.ts';
+
+/**
+ * Bytes of a CONNECT: it is held in memory before anybody knows who sends it. One field may be as long as MQTT lets it be (65,535 bytes), with
+ * room for the others; client id, will, user and password of 64 KB each are no client's.
+ */
+const MAX_CONNECT_BYTES = 131_072;
+
+/** 0 chooses: a quarter of the machine's memory, at least 64 MB and at most 1 GB. */
+function memoryBudget(configured: number): number {
+  if (configured > 0) return configured;
+  return Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(totalmem() / 4)));
+}
+
+/** Publishers are slowed down at one memory budget; at so many of them, which only sessions that are away can reach, queues count as full. */
+const FULL_BUDGETS = 1.5;
+
+export function sessionLimits(config: Config): SessionLimits {
+  const { mqtt } = config;
+  return {
+    maxPacketSize: mqtt.maxPacketSize,
+    maxConnectSize: MAX_CONNECT_BYTES,
+    maxTopicAlias: mqtt.maxTopicAlias,
+    keepaliveMultiplier: mqtt.keepaliveMultiplier,
+    maxKeepaliveSeconds: mqtt.maxKeepaliveSeconds,
+    maxAwaitingRel: mqtt.maxAwaitingRel,
+    maxSessionExpiryMs: mqtt.maxSessionExpiryMs,
+    maxQos: mqtt.maxQos,
+    retainAvailable: mqtt.retainAvailable,
+    wildcardAvailable: mqtt.wildcardAvailable,
+    sharedAvailable: mqtt.sharedAvailable,
+    maxTopicLevels: mqtt.maxTopicLevels,
+    maxSessions: mqtt.maxSessions,
+    maxSubscriptions: mqtt.maxSubscriptions,
+    maxTotalSubscriptions: mqtt.maxTotalSubscriptions,
+    retained: { messages: mqtt.maxRetainedMessages, bytes: mqtt.maxRetainedBytes },
+    sendTimeoutMs: mqtt.sendTimeoutMs,
+    checkRetainSource: config.auth.checkRetainSource,
+    maxConnectRate: mqtt.maxConnectRate,
+    maxPendingConnections: mqtt.maxPendingConnections,
+    memoryBudget: memoryBudget(mqtt.memoryBudget),
+    outbox: {
+      inflight: mqtt.maxInflightWindow,
+      queueLength: mqtt.maxMqueueLen,
+      queueBytes: mqtt.maxMqueueBytes,
+      totalBytes: FULL_BUDGETS * memoryBudget(mqtt.memoryBudget),
+      queueQos0: mqtt.queueQos0,
+      writeBuffer: mqtt.maxClientWriteBuffer,
+      topicAliases: mqtt.maxTopicAlias,
+    },
+  };
+}
+
+export function authOptions(config: Config): AuthOptions {
+  const { auth } = config;
+  return {
+    allowAnonymous: auth.allowAnonymous,
+    passwordFile: auth.passwordFile,
+    aclFile: auth.aclFile,
+    aclSubscribe: auth.aclSubscribe,
+    passwords: auth.users.length === 0 ? null : new Map(auth.users.map((user) => [user.username, user.password])),
+    rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
+    scramFile: auth.scramFile,
+    jwt: auth.jwt,
+    http: auth.httpAuth === null ? null : { ...auth.httpAuth, portOf: (name) => portOf(config, name) },
+    denyAction: auth.denyAction,
+    limits: auth.limits,
+    listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
+  };
+}
+
+function portOf(config: Config, name: string): number {
+  return config.listeners.find((listener) => listener.name === name)?.port ?? 0;
+}
+
+function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
+  return {
+    allowAnonymous: listener.allowAnonymous,
+    passwordFile: listener.passwordFile,
+    aclFile: listener.aclFile,
+    identity: listener.identity,
+  };
+}
+
+/** NNG bridges in file order, publishers first, then those to remote brokers. */
+export function bridgeOptions(config: Config): BridgeOptions[] {
+  const { nng, mqtt } = config.bridges;
+  return [...nngBridges(nng), ...mqtt.map(mqttBridgeOptions)];
+}
+
+export function mqttBridgeOptions(bridge: MqttBridgeConfig): MqttBridgeOptions {
+  return { type: 'mqtt', ...bridge };
+}
+
+export function proxiesOptions(config: Config): ProxiesOptions {
+  return { proxies: config.proxy, upstreams: config.upstreams };
+}
+
+function webUsers(http: HttpServerConfig | null): WebUser[] {
+  return (http?.users ?? []).map((user) => ({ ...user, hashed: looksHashed(user.password) }));
+}
+
+/** @param started what the server was started with: where it listens and how it asks who comes in does not change while it runs */
+export function httpSettings(started: HttpServerConfig, now: HttpServerConfig): HttpSettings {
+  const key = now.jwtPublicKeyfile;
+  return {
+    host: started.ipAddr,
+    port: started.port,
+    tls: started.tls,
+    maxBodyBytes: started.maxBody,
+    maxRequests: started.limitConn,
+    authType: started.authType,
+    users: webUsers(now),
+    jwt: key === null ? null : { publicKeyFile: key, issuer: now.jwtIssuer, audience: now.jwtAudience },
+  };
+}
+
+export function metricsSettings(metrics: MetricsConfig, http: HttpServerConfig | null): MetricsSettings {
+  return { host: metrics.host, port: metrics.port, auth: metrics.auth, users: webUsers(http) };
+}
+
+export function presets({ presets: sessions }: Config): Preset[] {
+  return sessions.map(({ clientId, subscriptions }) => ({
+    clientId,
+    subscriptions: subscriptions.map((s) => ({ ...s, noLocal: false })),
+  }));
+}

@@ -1,0 +1,177 @@
+// The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind, TLS and WebSocket loaded when first needed.
+// Called by gateway.ts, listeners.ts and `tidegate nng`; but for MemoryNetwork the only place outside transport/ that names its files.
+import { lookup } from 'node:dns/promises';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { MqttParts } from '../bridge/mqtt/options.ts';
+import type { ListenerConfig, TlsNameConfig } from '../config/config.ts';
+import type { ListenAt, ProxyListener, ProxyTransports } from '../proxy/proxy.ts';
+import type { ListenTarget, Transports } from '../sp/transports.ts';
+import { parseHostPort } from '../transport/address.ts';
+import { Backoff } from '../transport/backoff.ts';
+import { Descriptors, DIAL_RESERVE } from '../transport/descriptors.ts';
+import { dial } from '../transport/dial.ts';
+import { listenMemory, type MemoryNetwork } from '../transport/memory.ts';
+import { encodeProxyHeader } from '../transport/proxyline.ts';
+import { withPushback } from '../transport/pushback.ts';
+import { LargeBuffers } from '../transport/readbuffers.ts';
+import { listenTcp } from '../transport/tcp.ts';
+import type {
+  Bound,
+  Connection,
+  DialTarget,
+  Listener,
+  ListenerOptions,
+  TlsServerOptions,
+} from '../transport/transport.ts';
+import { listenUnix } from '../transport/unix.ts';
+
+/** A listener whose code is loaded at its start. */
+class LazyListener implements Listener {
+  private readonly make: () => Promise<Listener>;
+  private listener: Listener | null = null;
+
+  constructor(make: () => Promise<Listener>) {
+    this.make = make;
+  }
+
+  async start(): Promise<Bound[]> {
+    this.listener = await this.make();
+    return this.listener.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.listener?.stop();
+  }
+
+  /** Reads certificates again where there are some; connections that exist keep theirs. */
+  async reloadCertificates(): Promise<void> {
+    const { listener } = this;
+    if (listener !== null && 'reload' in listener && typeof listener.reload === 'function') await listener.reload();
+  }
+}
+
+/** What SP sockets listen and dial with. `network` is where inproc names live. */
+export function spTransports(network: MemoryNetwork): Transports {
+  return {
+    listen: (target, options) => spListener(target, options, network),
+    dial: (target: DialTarget, timeoutMs: number, maxMessage: number): Promise<Connection> =>
+      dial(target, { timeoutMs, network, maxMessageBytes: maxMessage, framed: true }),
+  };
+}
+
+function spListener(target: ListenTarget, options: ListenerOptions, network: MemoryNetwork): Listener {
+  switch (target.kind) {
+    case 'tcp':
+      return listenTcp({ ...options, host: target.host, port: target.port });
+    case 'unix':
+      return listenUnix({ ...options, path: target.path, mode: octal(target.mode), group: target.group });
+    case 'memory':
+      return listenMemory({ ...options, network, name: target.name });
+    case 'tls':
+      return new LazyListener(async () => {
+        const { listenTls } = await import('../transport/tls.ts');
+        return listenTls({ ...options, host: target.host, port: target.port, tls: target.tls });
+      });
+    default:
+      return new LazyListener(async () => {
+        const { listenWs } = await import('../transport/ws.ts');
+        const { host, port, path, subprotocol, maxMessage, tls } = target;
+        return listenWs({
+          ...options,
+          host,
+          port,
+          path,
+          subprotocols: [subprotocol],
+          maxMessageBytes: maxMessage,
+          framed: true,
+          tls,
+        });
+      });
+  }
+}
+
+/** The listener of one configured MQTT address. `maxMessageBytes` bounds a WebSocket message before it is read. */
+export function mqttListener(config: ListenerConfig, options: ListenerOptions, maxMessageBytes: number): Listener {
+  const { host, port, path, tls } = config;
+  switch (config.kind) {
+    case 'tcp':
+      return listenTcp({ ...options, host, port });
+    case 'unix':
+      return listenUnix({ ...options, path, mode: octal(config.mode), group: config.group });
+    case 'ssl':
+      return new LazyListener(async () => {
+        const { listenTls } = await import('../transport/tls.ts');
+        if (tls === null) throw new Error(`listeners.${config.name} has no certificate`);
+        return listenTls({ ...options, host, port, tls, names: namesOf(tls, config.tlsNames) });
+      });
+    default:
+      return new LazyListener(async () => {
+        const { listenWs, MQTT_SUBPROTOCOLS } = await import('../transport/ws.ts');
+        const { origins } = config;
+        const shared = { ...options, host, port, path, origins, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
+        return listenWs(tls === null ? shared : { ...shared, tls, names: namesOf(tls, config.tlsNames) });
+      });
+  }
+}
+
+/** What the system would say a moment later. */
+const OUT_OF_DESCRIPTORS = Object.freeze({ code: 'EMFILE' });
+
+/** What the proxy listens and dials with. */
+export function proxyTransports(): ProxyTransports {
+  const descriptors = new Descriptors();
+  const mayOpen = (): void => {
+    if (descriptors.short(DIAL_RESERVE))
+      throw new GatewayError('TRANSPORT-DIAL', 'out of file descriptors', OUT_OF_DESCRIPTORS);
+  };
+  return {
+    listen: proxyListener,
+    buffers: new LargeBuffers(),
+    descriptorLimit: descriptors.limit,
+    dial: async (target, options) => {
+      mayOpen();
+      return dial(target, options);
+    },
+    resolve: async (host) => {
+      const found = await lookup(host, { all: true, verbatim: true });
+      return [...new Set(found.map((entry) => entry.address))];
+    },
+    bindDatagrams: async (host, port) => (await import('../transport/udp.ts')).bindUdp(host, port),
+    connectDatagrams: async (address, port) => {
+      mayOpen();
+      return (await import('../transport/udp.ts')).connectUdp(address, port);
+    },
+    pushBack: withPushback,
+    proxyHeader: (version, client) =>
+      client === null
+        ? encodeProxyHeader(version, null, null)
+        : encodeProxyHeader(version, parseHostPort(client.remote), parseHostPort(client.local)),
+  };
+}
+
+function proxyListener(at: ListenAt, options: ListenerOptions): ProxyListener {
+  const { host, port, tls, tlsNames } = at;
+  if (tls === null) return listenTcp({ ...options, host, port });
+  return new LazyListener(async () => {
+    const { listenTls } = await import('../transport/tls.ts');
+    return listenTls({ ...options, host, port, tls, names: namesOf(tls, tlsNames) });
+  });
+}
+
+/** How bridges to remote brokers connect, and how long they wait between attempts. */
+export function remoteDialing(clock: Clock): Pick<MqttParts, 'dial' | 'retry'> {
+  return {
+    dial: (target, timeoutMs, signal) => dial(target, { timeoutMs, signal }),
+    retry: (maxMs) => new Backoff({ clock, random: Math.random, maxMs }),
+  };
+}
+
+/** Certificates by server name; everything but the files is that of the first one. */
+function namesOf(tls: TlsServerOptions, names: readonly TlsNameConfig[]): ReadonlyMap<string, TlsServerOptions> {
+  return new Map(names.map(({ name, ...files }) => [name, { ...tls, ...files }]));
+}
+
+function octal(mode: string | null): number | null {
+  return mode === null ? null : Number.parseInt(mode, 8);
+}

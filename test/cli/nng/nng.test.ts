@@ -1,0 +1,150 @@
+// `tidegate nng pub` and `nng sub`: src/cli/nng/nng.ts through the command line, against each other and against native sockets.
+import { afterEach, describe, expect, test } from 'vitest';
+import { runCli } from '../../../src/cli/cli.ts';
+import type { Protocol, SpSocket } from '../../../src/sp/sp.ts';
+import { type FakeIo, fakeIo } from '../../harness/io.ts';
+import { SP_DEFAULTS, sendText, testDriver, Watch } from '../../harness/spsockets.ts';
+
+let sockets: SpSocket[] = [];
+afterEach(async () => {
+  await Promise.all(sockets.map((socket) => socket.stop(200)));
+  sockets = [];
+});
+
+interface Run {
+  readonly io: FakeIo;
+  readonly code: Promise<number>;
+}
+function run(args: string[], input: string | null = ''): Run {
+  const io = fakeIo(input);
+  return { io, code: runCli(['nng', ...args], io) };
+}
+/** A socket that listens; gives its URL with the port. */
+async function listening(protocol: Protocol): Promise<{ socket: SpSocket; watch: Watch; url: string }> {
+  const socket = testDriver().open(protocol, SP_DEFAULTS);
+  sockets.push(socket);
+  const watch = new Watch(socket);
+  if (protocol === 'sub0') socket.subscribe(new Uint8Array(0));
+  socket.listen('tcp://127.0.0.1:0');
+  return { socket, watch, url: await watch.state('tcp://127.0.0.1:0', 'listening') };
+}
+
+describe('nng pub', () => {
+  test('sends topic, delimiter and data and ends with 0', async () => {
+    const sub = await listening('sub0');
+    expect(await run(['pub', '--dial', sub.url, '--topic', 'can', '--delimiter', ':', '--data', 'hé']).code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length > 0);
+    expect(Buffer.from(sub.watch.bodies[0], 'latin1').toString()).toBe('can:hé');
+  });
+  test('sends --count times', async () => {
+    const sub = await listening('sub0');
+    const args = ['pub', '--dial', sub.url, '--topic', 't', '--data', 'x', '--count', '3', '--interval', '1ms'];
+    expect(await run(args).code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length === 3);
+    expect(sub.watch.bodies).toEqual(['t/x', 't/x', 't/x']);
+  });
+  test('sends hexadecimal data, with --raw without topic', async () => {
+    const sub = await listening('sub0');
+    expect(await run(['pub', '--dial', sub.url, '--topic', 't', '--hex', '--data', '00 ff']).code).toBe(0);
+    expect(await run(['pub', '--dial', sub.url, '--topic', 't', '--raw', '--data', 'alone']).code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length === 2);
+    expect(sub.watch.bodies).toEqual(['t/\x00\xff', 'alone']);
+  });
+  test('sends every line of standard input', async () => {
+    const sub = await listening('sub0');
+    expect(await run(['pub', '--dial', sub.url], 'one\n\ntwo').code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length === 3);
+    expect(sub.watch.bodies).toEqual(['one', '', 'two']);
+  });
+  test('tells once why a peer does not fit', async () => {
+    const { url, watch } = await listening('pub0');
+    const { io, code } = run(['pub', '--dial', url, '--data', 'x', '--timeout', '1s']);
+    await watch.until(() => watch.refused().length > 1);
+    expect(await code).toBe(1);
+    const lines = io.stderr.text().trim().split('\n');
+    expect(lines).toEqual([
+      expect.stringContaining('SP socket of a kind that does not go with this one'),
+      'tidegate: timed out',
+    ]);
+  });
+  test('ends with 1 when nobody comes in time', async () => {
+    const { io, code } = run(['pub', '--listen', 'tcp://127.0.0.1:0', '--data', 'x', '--timeout', '1ms']);
+    expect(await code).toBe(1);
+    expect(io.stderr.text()).toMatch(/timed out/);
+  });
+});
+
+describe('nng sub', () => {
+  /** Publishes until the command ends. */
+  async function fed(args: string[], ...texts: string[]): Promise<FakeIo> {
+    const pub = await listening('pub0');
+    const { io, code } = run(['sub', '--dial', pub.url, ...args]);
+    const timer = setInterval(() => {
+      for (const text of texts) sendText(pub.socket, text);
+    }, 5);
+    expect(await code).toBe(0);
+    clearInterval(timer);
+    return io;
+  }
+  test('prints what begins with the topic, one a line, and ends after --count', async () => {
+    const io = await fed(['--topic', 'can', '--count', '2'], 'other:no', 'can:yes');
+    expect(io.stdout.text()).toBe('can:yes\ncan:yes\n');
+  });
+  test('prints raw bytes with --raw and digits with --hex', async () => {
+    expect((await fed(['--raw', '--count', '1'], 'a\x01\xff')).stdout.bytes().toString('hex')).toBe('6101ff');
+    expect((await fed(['--hex', '--count', '1'], 'a\x01\xff')).stdout.text()).toBe('6101ff\n');
+  });
+  test('prints nothing that a terminal would obey', async () => {
+    expect((await fed(['--count', '1'], 'a\x1b[31m')).stdout.text()).toBe('a\\x1b[31m\n');
+    expect((await fed(['--count', '1'], 'a\xff')).stdout.text()).toBe('a\\xff\n');
+  });
+  test('with a delimiter takes only messages where it follows the topic', async () => {
+    const io = await fed(['--topic', 'a', '--delimiter', ':', '--count', '1'], 'ab:no', 'a:yes');
+    expect(io.stdout.text()).toBe('a:yes\n');
+  });
+});
+
+describe('nng usage', () => {
+  for (const args of [
+    [],
+    ['bogus'],
+    ['pub'],
+    ['pub', '--dial', 'nope://x', '--data', 'x'],
+    ['pub', '--dial', 'ipc://relative', '--data', 'x'],
+    ['pub', '--dial', 'tcp://127.0.0.1:1', '--hex', '--data', 'xyz'],
+    ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--count', 'many'],
+    ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--interval', 'soon'],
+    ['sub', '--dial', 'tcp://127.0.0.1:1', '--protocol', 'pub0'],
+  ]) {
+    test(`nng ${args.join(' ')} is a usage error`, async () => {
+      const { io, code } = run(args);
+      expect(await code).toBe(64);
+      expect(io.stderr.text()).not.toBe('');
+    });
+  }
+});
+
+describe('nng push, pull and pair', () => {
+  test('what push sends pull prints', async () => {
+    const pull = await listening('pull0');
+    expect(await run(['push', '--dial', pull.url, '--topic', 'job', '--data', '1']).code).toBe(0);
+    await pull.watch.until(() => pull.watch.bodies.length === 1);
+    expect(pull.watch.bodies).toEqual(['job/1']);
+    const push = await listening('push0');
+    const { io, code } = run(['pull', '--dial', push.url, '--count', '1']);
+    await push.watch.until(() => push.watch.count('pipe-up') === 1);
+    sendText(push.socket, 'done:2');
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('done:2\n');
+  });
+  test.each(['pair0', 'pair1'] as const)('pair sends and prints over %s', async (protocol) => {
+    const pair = await listening(protocol);
+    const args = ['pair', '--dial', pair.url, '--protocol', protocol, '--topic', 'set', '--data', 'on', '--count', '1'];
+    const { io, code } = run(args);
+    await pair.watch.until(() => pair.watch.bodies.length === 1);
+    expect(pair.watch.bodies).toEqual(['set/on']);
+    sendText(pair.socket, 'state/on');
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('state/on\n');
+  });
+});
