@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseAst } from 'rolldown/parseAst';
+import { checkHeads } from './heads.ts';
 
 interface Layer {
   /** Folders whose code may be used. */
@@ -297,11 +298,13 @@ function effectIn(init: Node, fromNode: ReadonlySet<string>): string | null {
   return null;
 }
 
-/** All breaches in `files`: path below src/ to source text. */
-export function checkLayers(files: ReadonlyMap<string, string>): Violation[] {
-  const check = new Check([...files].map(([file, source]) => read(file, source)));
+/** All breaches in `files`: path below src/ to source text. `others` are files outside src/ that heads may name. */
+export function checkLayers(files: ReadonlyMap<string, string>, others: ReadonlySet<string> = new Set()): Violation[] {
+  const modules = [...files].map(([file, source]) => read(file, source));
+  const check = new Check(modules);
   check.run();
-  return check.found;
+  const headed = modules.map(({ file, source, imports }) => ({ file, source, targets: imports.map((i) => i.target) }));
+  return [...check.found, ...checkHeads(headed, others)];
 }
 
 function sourceFiles(folder: string): Map<string, string> {
@@ -317,7 +320,14 @@ function sourceFiles(folder: string): Map<string, string> {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-  const found = checkLayers(sourceFiles(path.join(root, 'src')));
+  const others = new Set(
+    ['test', 'scripts'].flatMap((folder) =>
+      readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+        path.posix.join(folder, name.split(path.sep).join('/')),
+      ),
+    ),
+  );
+  const found = checkLayers(sourceFiles(path.join(root, 'src')), others);
   for (const { file, line, text: message } of found) console.error(`src/${file}:${line}: ${message}`);
   if (found.length > 0) process.exitCode = 1;
 }

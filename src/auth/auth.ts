@@ -1,4 +1,4 @@
-// SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by gateway/gateway.ts from configuration, asked by
+// SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by chain.ts from configuration, asked by
 // session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client in, a denial of rights holds.
 // Nothing fails open: an error in a source is a refusal, a reload that cannot be read keeps the last good state.
 // An answer is given at once or as a promise; session/ stops reading from that client meanwhile. Promises never reject.

@@ -31,7 +31,7 @@ function sha256(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Derives the keys of a password; `text` is left to encodeScram(). */
+/** Derives the keys of a password; `text` is their text form. */
 export async function deriveScram(password: Uint8Array | string, salt: Buffer, iterations: number): Promise<ScramKeys> {
   // SASLprep maps compatibility characters (RFC 4013): NFKC is what it does to text without control characters.
   const prepared = Buffer.from(password).toString('utf8').normalize('NFKC');

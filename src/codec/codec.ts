@@ -1,10 +1,10 @@
-// SEAM of codec/: bytes <-> packets, pure functions, one file per packet group. Used by session/, delivery/, bridge/, proxy/, cli/.
+// SEAM of codec/: bytes <-> packets, pure functions, one file per packet group. Used by session/, bridge/, proxy/, cli/.
 // Decoders read [start, end) of a buffer that may hold more, and never look past `end`; they throw ProtocolError and nothing else.
 // Encoders return whole packets. PUBLISH and the acknowledgements also have forms that write into a given buffer: the hot path.
 //
 //   frame.ts      readFrame(buffer, at, end, frame, maxBytes): 0 need more | 1 complete | throws; writeVarint, varintBytes
 //   connect.ts    decodeConnect, encodeConnect, decodeConnack, encodeConnack
-//   publish.ts    decodePublish (in place, into a Publication), encodePublish, PublishForm
+//   publish.ts    decodePublish (in place, into a Publication), encodePublish
 //   ack.ts        decodeAck, encodeAck, writeAck (4 bytes into a buffer)
 //   subscribe.ts  decodeSubscribe, encodeSubscribe, decodeSuback, encodeSuback and the same for UNSUBSCRIBE
 //   session.ts    DISCONNECT, AUTH, PINGREQ, PINGRESP

@@ -1,5 +1,5 @@
 // CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2).
-// Called by session/ and broker/ for the first packet of a connection, by packet.ts, proxy/ and cli/. Decides only what the packet alone can tell:
+// Called by session/ for the first packet of a connection, by packet.ts, proxy/ and cli/. Decides only what the packet alone can tell:
 // credentials, empty client ids and limits are session/'s.
 //
 //   CONNECT   string Protocol Name, byte Protocol Level, byte flags, two bytes Keep Alive, 5.0: properties,

@@ -1,5 +1,5 @@
 // Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a file.
-// Called by the wiring of console/. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
+// Called by gateway/bridges.ts. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
 // secret that reads "***" keeps the value it has now.
 import type {
   ForwardRule,

@@ -1,5 +1,5 @@
 // Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles; pages of other origins kept out.
-// Called by app.ts for every route that is not public, before a body is read. Answers with a Caller or with the refusal.
+// Made by http.ts; asked by app.ts for every route that is not public, before a body is read. Answers with a Caller or with the refusal.
 // Nothing fails open: what is not understood is refused. Failures are counted by address; passwords.ts compares.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';

@@ -1,4 +1,4 @@
-// The document of a bridge on its way out and in: what is shown can be changed and sent back. Called by nngapi.ts and mqttbridge.ts.
+// The document of a bridge on its way out and in: what is shown can be changed and sent back. Called by bridgeapi.ts and mqttbridge.ts.
 // The effective configuration holds durations as milliseconds; a document is read like a file, where a bare number is seconds,
 // so they are shown with their unit.
 import { isObject } from './answer.ts';

@@ -1,5 +1,5 @@
 // What one session is to be sent: its queue, its flow control and, while a client is connected, its output bytes.
-// One per session; called by router/ (deliver), session/ (acknowledgements, attach, detach) and by its writer (room).
+// One per session, made by the engines; router/ delivers to it, session/ attaches, detaches and acknowledges, its writer says when there is room.
 // Must not know subscriptions or sockets. Sources: MQTT 5.0 sections 4.3 to 4.6 and 4.9, 3.1.1 sections 4.3 to 4.6.
 import type { Clock } from '../base/clock.ts';
 import { Hold, type Message, Publication } from '../mqtt/message.ts';

@@ -1,5 +1,5 @@
 // Bridges as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
-// Built by gateway.ts for console/. A change that is not valid changes nothing and says where in the document it is wrong; one that is to
+// Built by gateway.ts; console/ asks it. A change that is not valid changes nothing and says where in the document it is wrong; one that is to
 // be kept is written to tidegate.d (kept.ts) before it comes into force.
 import type { BridgeOptions, BridgeStatus, BridgeType } from '../bridge/bridge.ts';
 import { buildFrame, Extractor } from '../bridge/nng/rules.ts';

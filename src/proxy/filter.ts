@@ -1,5 +1,5 @@
 // What a client may publish and subscribe to behind a proxy with `inspect`, and where its topics really are: rules, and the decisions by them.
-// Compiled by rules.ts, used by inspect.ts for every PUBLISH and SUBSCRIBE, and by relay.ts for the will. Pure.
+// Compiled by rules.ts, used by inspect.ts for every PUBLISH and SUBSCRIBE, and by verdict.ts for the will. Pure.
 // Topics here are those the client writes, without the prefix. Source: MQTT 5.0 sections 4.7, 4.8.2 (docs/proxy.md says what is promised).
 import type { Will } from '../mqtt/packet.ts';
 import { matches } from '../mqtt/topic.ts';

@@ -1,5 +1,5 @@
 // A CONNECT with other values for client id, user name and password, everything else byte for byte as it came.
-// Called by relay.ts where `set` says so. Length and flags are made anew, the order of the fields is the specification's.
+// Called by verdict.ts where `set` says so. Length and flags are made anew, the order of the fields is the specification's.
 // Source: MQTT 5.0 section 3.1.3, 3.1.1 section 3.1.3.
 //
 //   fixed header (Remaining Length in its shortest form) | name, level, flags', keep alive, properties | id' | will | user name' | password'

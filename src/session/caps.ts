@@ -1,6 +1,6 @@
 // Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages; and what the store refuses.
-// Whatever is refused is counted by its bound and told at most every ten seconds. Used by connect.ts, subscribe.ts and, for retained
-// messages, by router/ through broker/native/engine.ts. Refuses nothing itself.
+// Whatever is refused is counted by its bound and told at most every ten seconds. Used by subscribe.ts; asked at CONNECT and, for
+// retained messages, by router/. Refuses nothing itself.
 import { type Log, limitLog } from '../base/log.ts';
 
 /** What was refused for lack of room. */

@@ -1,5 +1,5 @@
 // The enhanced authentication of one client (MQTT 5.0 section 4.12): an exchange of AUTH packets at CONNECT, and again whenever an open
-// client asks for it. Made by client.ts, which decides what being let in or refused means. Methods are those of auth/.
+// client asks for it. Made by admission.ts, which decides what being let in or refused means. Methods are those of auth/.
 import type { Access, Credentials, EnhancedExchange, EnhancedStep, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { encodeAuth } from '../codec/session.ts';

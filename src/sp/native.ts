@@ -1,5 +1,5 @@
 // The native SP driver: sockets in TypeScript over the gateway's own transports. No compiler needed, order kept, queues bounded in bytes.
-// Opened by bridge/ and cli/ through the seam sp.ts. The patterns (who gets a message) are here; pipes carry them, endpoints find peers.
+// Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. The patterns (who gets a message) are here; pipes carry them, endpoints find peers.
 // Must not know MQTT. Passes test/contract/sp.ts.
 import type { Clock } from '../base/clock.ts';
 import type { Turn } from '../base/turn.ts';

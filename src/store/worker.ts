@@ -1,5 +1,5 @@
 // The writer thread: owns the database file, applies batches one after the other, tidies up while there is nothing to do.
-// Started by link.ts with WriterOptions; speaks protocol.ts. Must never die of an SQLite error: it reports and waits.
+// Run as a thread of link.ts with WriterOptions; speaks protocol.ts. Must never die of an SQLite error: it reports and waits.
 // Sources: https://www.sqlite.org/wal.html (checkpoints), /pragma.html (incremental_vacuum).
 import { parentPort, workerData } from 'node:worker_threads';
 import { Applier } from './apply.ts';

@@ -1,5 +1,5 @@
 // How long to wait before the next attempt: doubling up to a limit, with jitter so that many who lost the same peer do not return together.
-// Given by src/gateway/transports.ts to bridges to remote brokers. Owns at most one timer.
+// Given by gateway/transports.ts to bridges to remote brokers. Owns at most one timer.
 import type { Clock, Timer } from '../base/clock.ts';
 
 export interface BackoffOptions {

@@ -1,4 +1,4 @@
-// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection and by src/gateway/transports.ts before a
+// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection and by gateway/transports.ts before a
 // proxy dials. When none is left the event loop closes new connections unseen; that must not happen: some are kept back, so that whoever
 // comes too late is refused and counted, and files can still be opened.
 // Source: getrlimit(2), open(2): a new descriptor is the lowest number that is free.

@@ -1,4 +1,4 @@
-// Outgoing connections of every kind. Given by src/gateway/transports.ts to sp/ (dialers), proxy/ (upstreams) and bridges to remote brokers.
+// Outgoing connections of every kind. Given by gateway/transports.ts to sp/ (dialers), proxy/ (upstreams) and bridges to remote brokers.
 // One attempt per call: whoever wants more waits with backoff.ts. The socket is open and all handshakes are done when the promise resolves.
 // Source: RFC 8305 (several addresses of a name are tried side by side; Node does it).
 import type { Socket } from 'node:net';

@@ -1,5 +1,5 @@
 // The PROXY protocol header, versions 1 and 2: read from incoming connections, written for upstream servers.
-// Called by handshake.ts (incoming) and, for proxy/, src/gateway/transports.ts (outgoing). Pure; bytes are bounded before they are looked at.
+// Called by handshake.ts (incoming) and, for proxy/, gateway/transports.ts (outgoing). Pure; bytes are bounded before they are looked at.
 // Source: the PROXY protocol, HAProxy, sections 2.1 (version 1), 2.2 (version 2), 2.2.7 (TLVs).
 //
 //  version 1   "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", at most 107 bytes

@@ -1,5 +1,5 @@
 // A connection from which something has been read already, given to somebody who is to read it from the beginning.
-// Given by src/gateway/transports.ts to proxy/, for when a client that was pre-read goes to the built-in broker. Costs nothing once the bytes are delivered:
+// Given by gateway/transports.ts to proxy/, for when a client that was pre-read goes to the built-in broker. Costs nothing once the bytes are delivered:
 // from then on the reader is attached to the connection below.
 import type { CloseReason, Connection, TlsInfo, TransportKind } from './transport.ts';
 

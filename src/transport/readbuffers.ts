@@ -1,5 +1,5 @@
 // Buffers that a connection reads into again and again, for readers that are done with a chunk when they return: what is read costs no
-// memory of its own, so passing bytes on gives the garbage collector nothing to do. Used by stream.ts for proxy/.
+// memory of its own, so passing bytes on gives the garbage collector nothing to do. Used by stream.ts.
 // Every connection has a small buffer; one that fills it is lent a large one until it has little to read again. Large ones are bounded in
 // number for all connections together: where none is left, small ones have to do.
 // Must not let two connections read into the same buffer, nor touch one that a reader has kept.

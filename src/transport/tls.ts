@@ -1,4 +1,4 @@
-// TLS: the listener, its reload, and the client's half for dial.ts. Built by src/gateway/transports.ts.
+// TLS: the listener, its reload, and the client's half for dial.ts. Built by gateway/transports.ts.
 // The server that shakes hands has no port of its own: sockets come from acceptor.ts (PROXY header read, counted), so a reload is simply
 // another server for the next socket, and connections that exist keep theirs. Loaded only when TLS is configured.
 // Source: RFC 8446, RFC 5246, RFC 6066 section 3 (SNI), RFC 7301 (ALPN).

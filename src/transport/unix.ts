@@ -1,4 +1,4 @@
-// Unix socket listeners: files and, on Linux, abstract names. Built by src/gateway/transports.ts for MQTT and SP (ipc, abstract).
+// Unix socket listeners: files and, on Linux, abstract names. Built by gateway/transports.ts for MQTT and SP (ipc, abstract).
 // A socket file is made in a private folder, gets its mode and group there and only then its name, so nobody connects earlier.
 // A live socket of somebody else and a file that is no socket are never touched. Source: unix(7), nng_ipc(7).
 import { randomBytes } from 'node:crypto';

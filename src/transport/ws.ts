@@ -1,4 +1,4 @@
-// The WebSocket listener, with and without TLS. Built by src/gateway/transports.ts for MQTT and SP (ws:// and wss:// URLs).
+// The WebSocket listener, with and without TLS. Built by gateway/transports.ts for MQTT and SP (ws:// and wss:// URLs).
 // Sockets come from acceptor.ts; an HTTP server without a port reads the request, `ws` speaks the frames. Both are loaded by the first
 // start(), because they cost 40 ms and 10 MB. Whatever is no good request is answered, counted and closed.
 // Source: RFC 6455 sections 4.2 and 5, MQTT 5.0 section 6.

@@ -1,5 +1,5 @@
 // How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure.
-// Called by bridge.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard never leaves.
+// Called by rules.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard never leaves.
 // Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
 import { isTopicName, levels, matches } from '../../mqtt/topic.ts';
 

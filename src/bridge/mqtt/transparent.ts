@@ -1,5 +1,5 @@
 // transparent = true: what local clients subscribe to is subscribed to at the remote broker as well.
-// Made by bridge.ts. Compares what is wanted with what is there, at most once in a while, whatever happened in between.
+// Made by fetch.ts. Compares what is wanted with what is there, at most once in a while, whatever happened in between.
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Broker } from '../../broker/broker.ts';
 import type { Qos } from '../../mqtt/packet.ts';
