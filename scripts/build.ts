@@ -1,7 +1,7 @@
 // Bundles src/ into dist/: main.js (the command), index.js (the library), one file for each worker, and chunks for what is imported
 // on demand. Run by `make build`. Writes beside the old files first, so that a running gateway never sees half a build.
 // Sources: esbuild's documentation of code splitting; package.json `bin` and `exports`.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -16,10 +16,13 @@ import {
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { bundledPackages, writeNotices } from './notices.ts';
+import { buildPages } from './web.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const out = path.join(root, 'dist');
 const fresh = path.join(root, `dist.${process.pid}`);
+const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
 
 /** Native, optional or replaceable by the user: found in node_modules at run time, and only when asked for. */
 const EXTERNAL = [
@@ -54,8 +57,9 @@ function entryPoints(): Record<string, string> {
   return entries;
 }
 
-async function bundle(): Promise<void> {
-  await build({
+/** Gives the files that went into the bundles. */
+async function bundle(): Promise<string[]> {
+  const { metafile } = await build({
     entryPoints: entryPoints(),
     outdir: fresh,
     bundle: true,
@@ -73,7 +77,10 @@ async function bundle(): Promise<void> {
     keepNames: false,
     legalComments: 'none',
     logLevel: 'warning',
+    metafile: true,
+    absWorkingDir: root,
   });
+  return Object.keys(metafile.inputs);
 }
 
 /** Type declarations of the library entry, with the extensions a user of dist/ needs. */
@@ -113,13 +120,12 @@ function swap(): void {
 }
 
 try {
-  await bundle();
+  const inputs = await bundle();
   declarations();
   chmodSync(path.join(fresh, 'main.js'), 0o755);
+  inputs.push(...(await buildPages(path.join(out, PAGES))));
+  writeNotices(fresh, version, bundledPackages(inputs, root));
   swap();
-  const pages = path.join(root, 'scripts/web.ts');
-  if (existsSync(pages))
-    execFileSync(path.join(root, 'node_modules/.bin/tsx'), [pages], { cwd: root, stdio: 'inherit' });
 } finally {
   rmSync(fresh, { recursive: true, force: true });
 }

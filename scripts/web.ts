@@ -34,8 +34,9 @@ function listed(folder: string): object[] {
   return rows;
 }
 
-async function buildInto(folder: string): Promise<void> {
-  await build({
+/** Gives the files that went into the pages, as paths below the project. */
+async function buildInto(folder: string): Promise<string[]> {
+  const result = await build({
     root: path.join(root, 'src/console/web'),
     configFile: false,
     base: './',
@@ -53,19 +54,23 @@ async function buildInto(folder: string): Promise<void> {
     },
   });
   writeFileSync(path.join(folder, 'pages.json'), JSON.stringify(listed(folder), null, 2));
+  if (!('output' in result)) throw new Error('scripts/web.ts: vite gave no single build');
+  const chunks = result.output.filter((part) => part.type === 'chunk');
+  return chunks
+    .flatMap((chunk) => chunk.moduleIds)
+    .map((id) => path.relative(root, id.replace(/^\0/, '').split('?')[0]));
 }
 
-/** Builds beside `folder` and takes its place only when all of it is there. */
-async function buildPages(folder: string): Promise<void> {
+/** Builds beside `folder` and takes its place only when all of it is there. Gives the files that went in. */
+export async function buildPages(folder: string): Promise<string[]> {
   const fresh = `${folder}.${process.pid}`;
   try {
     mkdirSync(fresh, { recursive: true });
-    await buildInto(fresh);
+    const inputs = await buildInto(fresh);
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);
+    return inputs;
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
 }
-
-await buildPages(path.join(root, 'dist/web'));

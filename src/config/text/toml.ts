@@ -36,10 +36,15 @@ function isInherited(key: string): boolean {
   return key in Object.prototype;
 }
 
+/** Loaded at the first .toml file. In the bundle `require` is there and the package is a part of it; as a source file it is not. */
+function tomlPackage(): TomlPackage {
+  if (typeof require === 'function') return require('@iarna/toml') as TomlPackage;
+  return createRequire(import.meta.url)('@iarna/toml') as TomlPackage;
+}
+
 function parse(text: string, file: string): unknown {
-  const toml: TomlPackage = createRequire(import.meta.url)('@iarna/toml');
   try {
-    return toml.parse(text);
+    return tomlPackage().parse(text);
   } catch (error) {
     const { line, col, message } = error as { line?: number; col?: number; message?: string };
     const row = Math.max(0, line ?? 0);
