@@ -20,6 +20,8 @@ export interface ListenerContext {
 
 /** A subscriber inside the process: called for each matching publication, in the order accepted. Must not throw and must copy what it keeps. */
 export interface LocalReceiver {
+  /** Keeps messages of QoS 1 and 2 in the store and refuses them while the store takes none. */
+  readonly stores?: boolean;
   /** `qos` is already lowered to the subscription's. To delay the publisher's acknowledgement, add() to publication.hold(). */
   receive(publication: Publication, qos: Qos): void;
   /** In the place of receive() for QoS 0 packets of one topic that lie in publication.buffer[start, end): walk them with step(). */

@@ -24,6 +24,10 @@ class LocalTarget implements Receiver {
     this.subscription = subscription;
   }
 
+  get stores(): boolean {
+    return this.subscription.receiver.stores === true;
+  }
+
   mayReceive(): boolean {
     return true;
   }

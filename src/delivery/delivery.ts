@@ -28,6 +28,8 @@ export interface Receiver {
   readonly online: boolean;
   /** False while a new message would have to wait here: shared groups prefer others. */
   readonly ready: boolean;
+  /** Keeps messages of QoS 1 and 2 in the store, so it takes new ones only while the store does. */
+  readonly stores: boolean;
   /** Whether the receiver may read this topic; routes leave it out otherwise. */
   mayReceive(topic: string): boolean;
   deliver(publication: Publication, target: Target): void;

@@ -59,6 +59,10 @@ export class Outbox implements SessionOutbox {
     );
   }
 
+  get stores(): boolean {
+    return this.durable;
+  }
+
   get sent(): number {
     return this.tally.sent;
   }

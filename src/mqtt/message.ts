@@ -52,9 +52,11 @@ export class Message {
 
 /**
  * Something the acknowledgement of a publish has to wait for: a commit, or room in a peer's queue.
- * add() before each wait, done() after it; when all are done, `settle` runs once with 0 or the worst reason code given.
+ * add() before each wait, done() after it; when all are done, the callbacks run once with 0 or the worst reason code given.
  */
 export class Hold {
+  /** A receiver has not taken the message: it has to come again. False while a failure means only that it is not on the disk yet. */
+  refused = false;
   private waits = 0;
   private reasonCode = 0;
   private settle: ((reasonCode: number) => void) | null = null;
@@ -64,6 +66,16 @@ export class Hold {
   }
 
   done(reasonCode = 0): void {
+    if (reasonCode >= 0x80) this.refused = true;
+    this.settled(reasonCode);
+  }
+
+  /** In the place of done(): what was to be stored is still in memory, in its order, and is stored as soon as that is possible. */
+  unstored(reasonCode: number): void {
+    this.settled(reasonCode);
+  }
+
+  private settled(reasonCode: number): void {
     if (reasonCode > this.reasonCode) this.reasonCode = reasonCode;
     if (--this.waits === 0 && this.settle !== null) {
       const settle = this.settle;
@@ -76,10 +88,22 @@ export class Hold {
     return this.waits > 0;
   }
 
-  /** Calls `settle` when all waits are done: at once if they are. */
+  /** The worst reason code so far. */
+  get outcome(): number {
+    return this.reasonCode;
+  }
+
+  /** Calls `settle` when all waits are done: at once if they are. Several are called in their order. */
   whenDone(settle: (reasonCode: number) => void): void {
+    const before = this.settle;
     if (this.waits === 0) settle(this.reasonCode);
-    else this.settle = settle;
+    else if (before === null) this.settle = settle;
+    else {
+      this.settle = (reasonCode) => {
+        before(reasonCode);
+        settle(reasonCode);
+      };
+    }
   }
 }
 

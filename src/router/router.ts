@@ -20,6 +20,8 @@ export interface Subscription extends SubscriptionRequest {
 /** A shared subscription with the members that match a topic. */
 export interface GroupTargets {
   pick(publication: Publication): Target | null;
+  /** The one that pick() would give now. */
+  peek(): Target | null;
 }
 
 /** What has been published on a topic, raised in place for each message. */
@@ -63,6 +65,11 @@ export interface Router {
   route(topic: string): Route;
   /** Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had. */
   publish(publication: Publication, route: Route): number;
+  /**
+   * Whether publish() would be refused by somebody: a receiver that needs the store, or the retained messages. For QoS 2, where a
+   * refusal must have had no effect on anybody. O(receivers).
+   */
+  refuses(publication: Publication, route: Route): boolean;
   /** Delivers a run of packets (delivery.ts, deliverRun) by `route`. */
   publishRun(
     publication: Publication,

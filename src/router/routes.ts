@@ -120,6 +120,20 @@ export class Routes implements Router {
     return receivers;
   }
 
+  refuses(publication: Publication, route: Route): boolean {
+    if (publication.retain && publication.payloadEnd > publication.payloadStart) {
+      if (!this.hasRoom(publication.message(), false)) {
+        this.onRetainedRefused(publication.origin.clientId, publication.topic);
+        return true;
+      }
+    }
+    const { journal } = this;
+    if (!journal.durable || journal.accepting) return false;
+    for (const target of route.targets) if (needsStore(forPublisher(target, publication), publication)) return true;
+    for (const group of route.groups) if (needsStore(group.peek(), publication)) return true;
+    return false;
+  }
+
   publishRun(
     publication: Publication,
     route: Route,
@@ -267,6 +281,10 @@ function forPublisher(target: Target, publication: Publication): Target | null {
   return publication.origin.kind === 'client' && publication.origin.clientId === target.receiver.clientId
     ? target.own
     : target;
+}
+
+function needsStore(target: Target | null, publication: Publication): boolean {
+  return target !== null && target.qos > 0 && publication.qos > 0 && target.receiver.stores;
 }
 
 function merge(list: readonly Subscription[]): Target {

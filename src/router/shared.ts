@@ -41,7 +41,8 @@ export class SharedGroup {
   /** Those of the members that may read `topic`, to pick from. */
   targetsFor(topic: string): GroupTargets | null {
     const candidates = [...this.targets.values()].filter((t) => t.receiver.mayReceive(topic));
-    return candidates.length === 0 ? null : { pick: () => this.choose(candidates, null) };
+    if (candidates.length === 0) return null;
+    return { pick: () => this.choose(candidates, null), peek: () => this.peek(candidates) };
   }
 
   /** A member could not finish this message: another one gets it, if there is one, whatever the store says: it was promised already. */
@@ -53,6 +54,13 @@ export class SharedGroup {
     publication.load(message);
     publication.promised = true;
     target.receiver.deliver(publication, target);
+  }
+
+  private peek(candidates: readonly Target[]): Target | null {
+    const { cursor } = this;
+    const target = this.choose(candidates, null);
+    this.cursor = cursor;
+    return target;
   }
 
   private choose(candidates: readonly Target[], except: Receiver | null): Target | null {

@@ -13,7 +13,21 @@ interface Waiting {
   readonly packetId: number;
   readonly bytes: number;
   reasonCode: number;
+  /** The failure is a refusal: the message was not taken. */
+  refused: boolean;
   settled: boolean;
+}
+
+/** Whose acknowledgements they are. */
+export interface AckUser {
+  /** The session goes on when the connection ends, and the client sends again what was not acknowledged. */
+  readonly resumable: boolean;
+  /** What the answer waits for has come, whether the connection is still there or not. */
+  settled(type: AckPacket['type'], packetId: number, hold: Hold): void;
+  /** The answer is about to be written. */
+  answered(type: AckPacket['type'], packetId: number, reasonCode: number): void;
+  /** A failure that cannot be told: the connection is closed instead. */
+  failed(packetId: number, reasonCode: number): void;
 }
 
 export class Acks {
@@ -26,23 +40,13 @@ export class Acks {
   private readonly writer: Writer;
   private readonly version: Version;
   private readonly reasonStrings: boolean;
-  /** A failure that cannot be told: the connection is closed instead. */
-  private readonly onFailure: (packetId: number, reasonCode: number) => void;
-  private readonly onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void;
+  private readonly user: AckUser;
 
-  constructor(
-    writer: Writer,
-    version: Version,
-    onFailure: (packetId: number, reasonCode: number) => void,
-    onAck: (type: AckPacket['type'], packetId: number, reasonCode: number) => void,
-    reasonStrings: boolean,
-    held: Held,
-  ) {
+  constructor(writer: Writer, version: Version, user: AckUser, reasonStrings: boolean, held: Held) {
     this.held = held;
     this.writer = writer;
     this.version = version;
-    this.onFailure = onFailure;
-    this.onAck = onAck;
+    this.user = user;
     this.reasonStrings = reasonStrings;
   }
 
@@ -72,14 +76,11 @@ export class Acks {
   answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null, bytes = 0): void {
     if (this.waiting.length === 0 && (hold === null || !hold.open)) {
       // A hold that is done already may have a bad end.
-      let code = reasonCode;
-      hold?.whenDone((held) => {
-        if (held > code) code = held;
-      });
-      this.write(type, packetId, code);
+      const code = hold === null ? reasonCode : Math.max(reasonCode, hold.outcome);
+      this.write(type, packetId, code, hold === null || hold.refused);
       return;
     }
-    const entry: Waiting = { type, packetId, bytes, reasonCode, settled: hold === null };
+    const entry: Waiting = { type, packetId, bytes, reasonCode, refused: true, settled: hold === null };
     this.waiting.push(entry);
     this.bytes += bytes;
     if (type === PUBACK) this.pubacks++;
@@ -88,7 +89,9 @@ export class Acks {
     hold.whenDone((held) => {
       this.held.bytes -= bytes;
       if (held > entry.reasonCode) entry.reasonCode = held;
+      entry.refused = hold.refused;
       entry.settled = true;
+      this.user.settled(type, packetId, hold);
       this.drain();
     });
   }
@@ -105,7 +108,7 @@ export class Acks {
       this.waiting.shift();
       this.bytes -= first.bytes;
       if (first.type === PUBACK) this.pubacks--;
-      this.write(first.type, first.packetId, first.reasonCode);
+      this.write(first.type, first.packetId, first.reasonCode, first.refused);
     }
     if (this.calm !== null) this.tellCalm();
   }
@@ -119,14 +122,22 @@ export class Acks {
     calm();
   }
 
-  private write(type: AckPacket['type'], packetId: number, reasonCode: number): void {
+  /**
+   * A PUBREC with a failure would end an exchange of which the message is on its way already, and the client would send it as another one:
+   * a client whose session goes on sends the same one again instead, and is answered when it is stored [MQTT-4.4.0-1].
+   */
+  private mustComeAgain(type: AckPacket['type'], reasonCode: number): boolean {
+    return type === PUBREC && reasonCode >= 0x80 && this.user.resumable;
+  }
+
+  private write(type: AckPacket['type'], packetId: number, reasonCode: number, refused: boolean): void {
     const writer = this.writer;
     if (writer.closed) return;
-    this.onAck(type, packetId, reasonCode);
-    if (fatal(type, reasonCode, this.version)) {
-      this.onFailure(packetId, reasonCode);
+    if (fatal(type, reasonCode, this.version) || (!refused && this.mustComeAgain(type, reasonCode))) {
+      this.user.failed(packetId, reasonCode);
       return;
     }
+    this.user.answered(type, packetId, reasonCode);
     if (this.version === 5 && reasonCode !== SUCCESS) {
       const explained = this.reasonStrings && reasonCode >= 0x80;
       const packet = encodeAck(

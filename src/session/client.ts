@@ -1,7 +1,7 @@
 // One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes bytes.
 // Made by broker/native/engine.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
 // Bytes become packets in reader.ts; what a CONNECT leads to is decided in admission.ts.
-import type { Identity } from '../auth/auth.ts';
+import type { Access, Identity } from '../auth/auth.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';
 import { Writer } from '../base/writer.ts';
 import type { ListenerContext } from '../broker/broker.ts';
@@ -40,9 +40,10 @@ import {
   UNSPECIFIED_ERROR,
 } from '../mqtt/reason.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
-import { Acks, frees } from './acks.ts';
+import { Acks } from './acks.ts';
 import { Admission, type Arriving } from './admission.ts';
 import { type Admitted, admit, capExpiry } from './connect.ts';
+import { Exchanges } from './exchanges.ts';
 import { hintFor } from './hint.ts';
 import { Inbound } from './publish.ts';
 import { Reader } from './reader.ts';
@@ -393,24 +394,13 @@ export class Client {
     const { identity } = session;
     core.stats.connects++;
     core.stats.connected++;
-    this.acks = new Acks(
-      this.writer,
-      packet.version,
-      () => this.disconnect(QUOTA_EXCEEDED, 'the message could not be kept'),
-      (type, packetId, reasonCode) => {
-        if (type === PUBREC && frees(type, reasonCode)) this.reader.inbound?.refused(packetId);
-      },
-      this.admission.reasonStrings,
-      core.held,
-    );
-    this.reader.inbound = new Inbound({
-      core,
-      session,
-      identity,
-      access: () => this.listener.access(),
-      acks: this.acks,
-      version: packet.version,
-    });
+    const { version } = packet;
+    const failed = (): void => this.disconnect(QUOTA_EXCEEDED, 'the message could not be kept');
+    const exchanges = new Exchanges(core, session, version, failed);
+    const acks = new Acks(this.writer, version, exchanges, this.admission.reasonStrings, core.held);
+    const access = (): Access => this.listener.access();
+    this.acks = acks;
+    this.reader.inbound = new Inbound({ core, session, identity, access, acks, exchanges, version });
     core.log('info', 'CLI-CONNECT', {
       clientId: session.clientId,
       username: identity.username,

@@ -9,14 +9,14 @@ import { decodeProperties } from '../codec/property.ts';
 import { newScan, scanPublish } from '../codec/publish.ts';
 import { readText } from '../codec/text.ts';
 import { Publication } from '../mqtt/message.ts';
-import { PUBACK, PUBCOMP, PUBLISH, PUBREC, type Version } from '../mqtt/packet.ts';
+import { PUBACK, PUBLISH, PUBREC, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import {
   NO_MATCHING_SUBSCRIBERS,
   NOT_AUTHORIZED,
-  PACKET_IDENTIFIER_NOT_FOUND,
   PROTOCOL_ERROR,
   QOS_NOT_SUPPORTED,
+  QUOTA_EXCEEDED,
   RECEIVE_MAXIMUM_EXCEEDED,
   RETAIN_NOT_SUPPORTED,
   SUCCESS,
@@ -26,6 +26,7 @@ import {
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { Route } from '../router/router.ts';
 import type { Acks } from './acks.ts';
+import type { Exchanges } from './exchanges.ts';
 import { heldCount } from './held.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
@@ -40,19 +41,19 @@ export interface InboundOptions {
   readonly identity: Identity;
   readonly access: () => Access;
   readonly acks: Acks;
+  readonly exchanges: Exchanges;
   readonly version: Version;
 }
 
 export class Inbound {
   /** Set when publish() has returned WAIT: the promise of the verdict that is missing. */
   waiting: Promise<boolean> | null = null;
-  /** QoS 2 publishes of this connection that count in the Receive Maximum: those of an earlier one do not (MQTT 5.0 section 4.9). */
-  private open = 0;
   private readonly core: Core;
   private readonly session: Session;
   private readonly identity: Identity;
   private readonly access: () => Access;
   private readonly acks: Acks;
+  private readonly exchanges: Exchanges;
   private readonly version: Version;
   private readonly five: boolean;
   private readonly scan = newScan();
@@ -76,6 +77,7 @@ export class Inbound {
     this.identity = options.identity;
     this.access = options.access;
     this.acks = options.acks;
+    this.exchanges = options.exchanges;
     this.version = options.version;
     this.five = options.version === 5;
     this.publication = new Publication(options.session.origin, options.core.slab);
@@ -130,25 +132,9 @@ export class Inbound {
     return this.acks.crowded(this.mostHeld) ? this.acks.calmed(this.mostHeld) : null;
   }
 
-  /** PUBREL: the client will not send that packet id again for the same message [MQTT-4.3.3-11]. */
+  /** PUBREL. */
   release(packetId: number): void {
-    const session = this.session;
-    const known = session.inbound.delete(packetId);
-    const reasonCode = known || !this.five ? SUCCESS : PACKET_IDENTIFIER_NOT_FOUND;
-    if (known && this.open > 0) this.open--;
-    if (!session.outbox.durable) {
-      this.acks.answer(PUBCOMP, packetId, reasonCode, null);
-      return;
-    }
-    const { journal } = this.core;
-    this.publication.reset();
-    const hold = this.publication.hold();
-    // An identifier that is not known may have been released on a connection that has gone before that was stored.
-    if (known) {
-      journal.inboundDelete(session.clientId, packetId);
-      journal.barrier(hold);
-    } else journal.barrierAll(hold);
-    this.acks.answer(PUBCOMP, packetId, reasonCode, hold);
+    this.exchanges.release(packetId, this.publication, this.acks);
   }
 
   // ---- QoS
@@ -168,54 +154,43 @@ export class Inbound {
   }
 
   private exactlyOnce(publication: Publication): void {
-    const session = this.session;
     const packetId = publication.packetId;
-    if (session.inbound.has(packetId)) {
-      // The same message again: acknowledged again, not delivered again [MQTT-4.3.3-10].
-      this.core.stats.duplicatesQos2++;
-      if (session.outbox.durable) {
-        // The first one may still be on its way to the disk, on a connection that has gone since.
-        this.core.journal.inboundPut(session.clientId, packetId);
-        this.core.journal.barrier(publication.hold());
-      }
-      this.acks.answer(PUBREC, packetId, SUCCESS, publication.held);
+    if (this.exchanges.has(packetId)) {
+      this.acks.answer(PUBREC, packetId, SUCCESS, this.exchanges.again(packetId, publication));
       return;
     }
     this.checkQuota();
     if (!this.lastAllowed) {
       this.denied(1);
       const code = this.deniedCode();
-      if (code === SUCCESS) this.remember(packetId, publication);
+      if (code === SUCCESS) this.exchanges.begin(packetId, publication);
       this.acks.answer(PUBREC, packetId, code, null);
       return;
     }
-    this.remember(packetId, publication);
-    const receivers = this.core.router.publish(publication, this.current());
-    if (publication.stored) this.core.journal.barrier(publication.hold());
+    const { journal, router } = this.core;
+    const route = this.current();
+    // "Once" leaves no room for a refusal by one receiver after another one has the message: all of them take it, or none gets it.
+    const unable = !journal.writing && this.session.outbox.durable;
+    if (unable || ((!journal.accepting || publication.retain) && router.refuses(publication, route))) {
+      this.core.delivery.refusedStore++;
+      this.acks.answer(PUBREC, packetId, QUOTA_EXCEEDED, null);
+      return;
+    }
+    const receivers = router.publish(publication, route);
+    // Behind the message, in the same group of the journal: it is never stored without it. One that was refused is not remembered at all.
+    if (publication.held?.refused !== true) this.exchanges.begin(packetId, publication);
+    if (publication.stored) journal.barrier(publication.hold());
+    const { held } = publication;
+    this.exchanges.await(packetId, held);
     const bytes = publication.payloadEnd - publication.payloadStart;
-    this.acks.answer(PUBREC, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held, bytes);
-  }
-
-  private remember(packetId: number, publication: Publication): void {
-    this.session.inbound.add(packetId);
-    this.open++;
-    if (!this.session.outbox.durable) return;
-    this.core.journal.inboundPut(this.session.clientId, packetId);
-    publication.stored = true;
-  }
-
-  /** PUBREC with a failure ends the exchange: the packet id is free again. */
-  refused(packetId: number): void {
-    if (!this.session.inbound.delete(packetId)) return;
-    if (this.open > 0) this.open--;
-    if (this.session.outbox.durable) this.core.journal.inboundDelete(this.session.clientId, packetId);
+    this.acks.answer(PUBREC, packetId, receivers > 0 ? SUCCESS : this.unheard(), held, bytes);
   }
 
   private checkQuota(): void {
     // Before 5.0 nobody is told of a Receive Maximum: such a client is not read for a while instead (reader.ts).
     const maximum = this.five ? this.core.limits.maxAwaitingRel : 0;
-    // QoS 2 publishes are in `open` from the PUBLISH on, whether their PUBREC waits or not.
-    if (maximum > 0 && this.acks.unacknowledged + this.open >= maximum) {
+    // QoS 2 publishes are in `exchanges.open` from the PUBLISH on, whether their PUBREC waits or not.
+    if (maximum > 0 && this.acks.unacknowledged + this.exchanges.open >= maximum) {
       throw new ProtocolError(RECEIVE_MAXIMUM_EXCEEDED, `more than ${maximum} publishes without acknowledgement`); // [MQTT-3.3.4-7]
     }
   }

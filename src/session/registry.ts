@@ -147,7 +147,7 @@ export class Registry {
       session.outbox.resumable = true;
       session.outbox.durable = true;
       session.outbox.restore(queue);
-      for (const packetId of inbound) session.inbound.add(packetId);
+      for (const packetId of inbound) session.inbound.set(packetId, null);
       for (const subscription of subscriptions) put(this.core, session, subscription, false);
       this.sessions.set(stored.clientId, session);
     }

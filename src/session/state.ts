@@ -4,7 +4,7 @@
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Timer } from '../base/clock.ts';
 import type { SessionOutbox } from '../delivery/delivery.ts';
-import type { Origin } from '../mqtt/message.ts';
+import type { Hold, Origin } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Client } from './client.ts';
@@ -18,8 +18,8 @@ export class Session {
   readonly clientId: string;
   readonly outbox: SessionOutbox;
   readonly subscriptions = new Map<string, StoredSubscription>();
-  /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10]. */
-  readonly inbound = new Set<number>();
+  /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10], each with what its message still waits for. */
+  readonly inbound = new Map<number, Hold | null>();
   identity: Identity;
   origin: Origin;
   version: Version;

@@ -150,7 +150,7 @@ export class Committer {
     }
     const lost = this.log.reopen(this.posted);
     this.posted.length = 0;
-    for (const hold of lost) hold.done(QUOTA_EXCEEDED);
+    for (const hold of lost) hold.unstored(QUOTA_EXCEEDED);
     if (this.log.length > 0) this.options.log('error', 'STO-LOST', { events: this.log.length });
     await this.dropLink();
     this.state = 'closed';
@@ -184,8 +184,13 @@ export class Committer {
     this.pendingBytes -= bytes;
   }
 
+  get writing(): boolean {
+    return this.state === 'running';
+  }
+
   /** Journal.barrier(). */
   barrier(hold: Hold): void {
+    this.log.separate();
     if (!this.takesHolds(hold)) return;
     this.log.barrier(hold, this.last);
     if (this.log.urgent) this.hurry();
@@ -202,7 +207,7 @@ export class Committer {
     if (!this.waits) return false;
     if (this.state === 'running') return true;
     hold.add();
-    hold.done(QUOTA_EXCEEDED);
+    hold.unstored(QUOTA_EXCEEDED);
     return false;
   }
 
@@ -362,7 +367,7 @@ export class Committer {
       this.retryLater();
     }
     this.judge();
-    for (const hold of holds) hold.done(QUOTA_EXCEEDED);
+    for (const hold of holds) hold.unstored(QUOTA_EXCEEDED);
   }
 
   private compactLog(): void {

@@ -51,6 +51,8 @@ export class Event {
   state = WAITING;
   packetId = 0;
   place = OPEN;
+  /** Number of what is stored together, 0 = by itself (log.ts). */
+  group = 0;
   /** Waits for this one message to be durable or done. */
   hold: Hold | null = null;
   /** Round of the linger timer in which it was told. */

@@ -6,6 +6,7 @@
 // rounds. What keeps a crash harmless: nothing is carried past a later message of its session (order), past an inbound QoS 2 id or
 // any event somebody waits for (pinned), and deletions told after a carried message are carried with it.
 import type { Hold, Message } from '../mqtt/message.ts';
+import { isDeletion } from './compact.ts';
 import {
   DONE,
   type Event,
@@ -49,6 +50,8 @@ export class Batch {
 
 /** A batch stops growing at this size; what is left becomes the next one. */
 const BATCH_BYTES = 4 * 1024 * 1024;
+/** And here in the middle of a message: no client's message is that large at all its receivers, an imported session may be. */
+const MOST_BYTES = 4 * BATCH_BYTES;
 
 export class OpenLog {
   /** Somebody waits for something that will not be elided soon. */
@@ -56,6 +59,10 @@ export class OpenLog {
   /** Rounds of the linger timer so far. */
   round = 0;
   private events: Event[] = [];
+  /** Number of what is stored together: a message at all its receivers, and the packet id under which it came. */
+  private group = 0;
+  /** Events told since another message began. */
+  private fresh = 0;
   /** Events before this index belong to barriers already called. */
   private grouped = 0;
   private holds: Hold[] = [];
@@ -77,14 +84,30 @@ export class OpenLog {
   add(event: Event): void {
     if (this.events.length >= this.pruneAt) this.prune();
     this.events.push(event);
+    this.fresh++;
     if (event.kind !== DONE && event.kind !== SPOOL_DELETE) this.told++;
     // A repeated PUBLISH with this id would be taken for one that is stored: nothing told with it may come later.
-    if (event.kind === INBOUND_PUT) this.pinned = true;
+    if (event.kind !== INBOUND_PUT) return;
+    this.pinned = true;
+    this.join();
   }
 
   /** An open event has taken over a new state that the next barrier is to wait for. */
   touch(): void {
     this.touched = true;
+  }
+
+  /** What is told from here on belongs to another message: a batch may end in between. */
+  separate(): void {
+    this.fresh = 0;
+  }
+
+  /** A packet id was told behind its message: both are stored together. O(receivers). */
+  private join(): void {
+    const { events } = this;
+    this.group++;
+    for (let i = events.length - 1; i >= 0 && this.fresh > 0; i--, this.fresh--) events[i].group = this.group;
+    this.separate();
   }
 
   /** `hold` waits for what was told since the last barrier, or for everything if that is nothing. O(events since then). */
@@ -157,12 +180,14 @@ export class OpenLog {
     const rest: Event[] = [];
     let grouped = 0;
     let carrying = false;
+    let ended = false;
+    let last: Event | null = null;
     let message: Message | null = null;
     for (let i = 0; i < events.length; i++) {
       const event = events[i];
       if (event.place !== OPEN) continue;
-      const full = frame.at >= BATCH_BYTES || batch.events.length >= limit;
-      if (full || (!whole && stays(event, i, batch.serial, this.round, carrying))) {
+      ended ||= (frame.at >= BATCH_BYTES || batch.events.length >= limit) && separable(last, event, frame.at);
+      if (ended || (!whole && stays(event, i, batch.serial, this.round, carrying))) {
         carrying = true;
         rest.push(event);
         if (i < this.grouped) grouped++;
@@ -185,12 +210,14 @@ export class OpenLog {
         if (this.round - event.born >= 2 && hopeful(event)) event.slot.misses++;
       }
       batch.events.push(event);
+      last = event;
       if (i >= this.grouped) this.strayed = batch;
     }
     const cut = batch.events.length > 0 && (frame.at >= BATCH_BYTES || batch.events.length >= limit) && rest.length > 0;
     this.events = rest;
     this.passed = 0;
     this.grouped = grouped;
+    this.separate();
     if (cut) return true;
     for (const hold of this.holds) batch.holds.push(hold);
     this.holds = [];
@@ -278,6 +305,12 @@ export class OpenLog {
 
 function isOpen(event: Event): boolean {
   return event.place === OPEN;
+}
+
+/** Whether a batch may end between two events: deletions make room and stand for themselves (compact.ts). */
+function separable(before: Event | null, event: Event, bytes: number): boolean {
+  if (before === null || event.group === 0 || before.group !== event.group || bytes >= MOST_BYTES) return true;
+  return isDeletion(before) && !isDeletion(event);
 }
 
 /** Whether its session is likely to be done with it within a moment. */

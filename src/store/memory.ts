@@ -8,6 +8,7 @@ export function memoryJournal(): Journal {
   return {
     durable: false,
     accepting: true,
+    writing: true,
     load: async () => ({ sessions: [], retained: [], spools: new Map() }),
     close: async () => {},
     sessionPut: nothing,

@@ -104,15 +104,17 @@ export interface Journal {
 
   /**
    * Takes part in `hold`: done() when what was told since the barrier before this one is durable (a message whose session is done with
-   * it counts as durable), done(0x97) when it cannot be. Where nothing was told since, it covers everything told so far.
+   * it counts as durable), unstored(0x97) when it cannot be for now. Where nothing was told since, it covers everything told so far.
    * Never waits for messageDone and spoolDelete: a crash then repeats a delivery and loses nothing.
    */
   barrier(hold: Hold): void;
   /**
-   * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before; done(0x97) when it cannot be.
+   * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before; unstored(0x97) when it cannot be for now.
    * Leaves alone what the next barrier() covers.
    */
   barrierAll(hold: Hold): void;
   /** False while QoS>0 messages for durable sessions have to be refused: disk full, max_size reached. */
   readonly accepting: boolean;
+  /** False while nothing can be written at all: not even a packet id becomes durable. */
+  readonly writing: boolean;
 }

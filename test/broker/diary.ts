@@ -7,6 +7,7 @@ import type { Journal, Restored } from '../../src/store/store.ts';
 export class Diary implements Journal {
   readonly durable = true;
   accepting = true;
+  writing = true;
   /** Every call that tells something: its name and the client id or topic. */
   readonly told: string[] = [];
   /** Commits come at once, at commit(), or fail. */

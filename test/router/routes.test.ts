@@ -9,6 +9,7 @@ import { FakeClock } from '../harness/clock.ts';
 class Ear implements Receiver {
   readonly clientId: string;
   readonly online = true;
+  readonly stores = false;
   ready = true;
   readonly heard: string[] = [];
   readonly hears: (topic: string) => boolean;

@@ -12,6 +12,7 @@ import { FakeClock } from '../harness/clock.ts';
 const ear: Receiver = {
   clientId: 'ear',
   online: true,
+  stores: false,
   ready: true,
   mayReceive: () => true,
   deliver: () => {},

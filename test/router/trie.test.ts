@@ -46,6 +46,7 @@ const receiver = (clientId: string): Receiver => ({
   clientId,
   online: true,
   ready: true,
+  stores: false,
   mayReceive: () => true,
   deliver: () => {},
   deliverRun: () => {},

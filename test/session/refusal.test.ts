@@ -6,6 +6,9 @@ import {
   CONNACK,
   DISCONNECT,
   PUBACK,
+  PUBCOMP,
+  PUBREC,
+  PUBREL,
   SUBACK,
   SUBSCRIBE,
   UNSUBACK,
@@ -15,7 +18,7 @@ import {
 import { SQLITE_FULL } from '../../src/store/driver.ts';
 import type { SqliteOptions } from '../../src/store/options.ts';
 import type { Journal } from '../../src/store/store.ts';
-import { openRoom, type Room, type RoomClient, type RoomOptions } from '../broker/room.ts';
+import { type Came, openRoom, type Room, type RoomClient, type RoomOptions } from '../broker/room.ts';
 import { FakeClock } from '../harness/clock.ts';
 import { crashCopy, faultyWriter, storePath, testJournal } from '../harness/journal.ts';
 
@@ -221,6 +224,82 @@ describe.each(VERSIONS)('while the disk fails, version %i', (version) => {
     publisher.publish('t', 'passed');
     const got = (await reader.messages()).map((m) => m.payload);
     expect(got).toContain('passed');
+  });
+});
+
+describe.each(VERSIONS)('QoS 2, version %i', (version) => {
+  const ids = Array.from({ length: 10 }, (_, n) => n + 1);
+
+  async function listeners(place: Place): Promise<{ reader: RoomClient; live: RoomClient }> {
+    const reader = await place.room.client('reader', KEEP);
+    await reader.subscribe('t', 2);
+    const live = await place.room.client('live');
+    await live.subscribe('t', 2);
+    return { reader, live };
+  }
+
+  function publishAll(publisher: RoomClient, dup: boolean): void {
+    for (const packetId of ids) publisher.publish('t', `${packetId}`, 2, { packetId, dup });
+  }
+
+  /** Sends all again on new connections, as often as it takes, until each has its PUBREC and PUBCOMP. */
+  async function insist(place: Place): Promise<void> {
+    for (const received = new Set<number>(); received.size < ids.length; ) {
+      const publisher = await place.room.client('p', keep(version));
+      publishAll(publisher, true);
+      for (const packet of await answers(publisher)) {
+        if (packet.type !== PUBREC || packet.reasonCode >= 0x80) continue;
+        received.add(packet.packetId);
+        publisher.ack(PUBREL, packet.packetId);
+        await publisher.packet(PUBCOMP);
+      }
+    }
+  }
+
+  /** As many as were asked for, or all until the connection is closed. */
+  async function answers(publisher: RoomClient): Promise<Came[]> {
+    const came: Came[] = [];
+    for (let packet = await publisher.next(); packet !== null; packet = await publisher.next()) {
+      came.push(packet);
+      if (came.length === ids.length) break;
+    }
+    return came;
+  }
+
+  it('what a failing disk has not taken arrives once after it recovers, whatever became of the connection [MQTT-4.3.3-10]', async () => {
+    const place = await Place.open();
+    const { reader, live } = await listeners(place);
+    const publisher = await place.room.client('p', keep(version));
+    place.fail();
+    publishAll(publisher, false);
+    // No PUBREC of failure: the messages are on their way, and the client would send them as others.
+    const came = await publisher.untilClosed();
+    expect(came.filter((packet) => packet.type === PUBREC)).toEqual([]);
+    await place.recover();
+    await insist(place);
+    const each = ids.map(String);
+    expect((await live.messages()).map((m) => m.payload)).toEqual(each);
+    expect((await reader.messages()).map((m) => m.payload)).toEqual(each);
+  });
+
+  it('a full store refuses before anybody has the message, and remembers no identifier of it', async () => {
+    const place = await Place.open(storePath(), { maxSize: 512 * 1024 });
+    const { reader, live } = await listeners(place);
+    await reader.drop();
+    await (await place.room.client('p', keep(version))).drop();
+    const filler = await place.room.client('filler');
+    while ((await filler.published('t', Buffer.alloc(20_000, 'x'), 1)) === 0);
+    while ((await live.messages()).length > 0);
+    const publisher = await place.room.client('p', keep(version));
+    publishAll(publisher, false);
+    const codes = (await answers(publisher)).map((packet) => (packet.type === PUBREC ? packet.reasonCode : -1));
+    expect(codes).toEqual(version === 5 ? ids.map(() => 0x97) : []);
+    expect(await live.messages()).toEqual([]);
+    const drained = await place.room.client('reader', KEEP);
+    while ((await drained.messages()).length > 0);
+    while (!place.journal.accepting) await new Promise((resolve) => setTimeout(resolve, 5));
+    await insist(place);
+    expect((await live.messages()).map((m) => m.payload)).toEqual(ids.map(String));
   });
 });
 

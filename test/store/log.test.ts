@@ -58,6 +58,25 @@ function barrier(log: OpenLog, posted: Batch | null = null): Hold {
 }
 
 describe('the open log', () => {
+  test('a full batch ends between two messages, never between a message and its packet id', () => {
+    const log = new OpenLog();
+    const [a, b, publisher] = [new Slot(1, 'a', PATIENCE), new Slot(2, 'b', PATIENCE), new Slot(3, 'p', 0)];
+    const publish = (packetId: number): void => {
+      for (const slot of [a, b]) waiting(log, slot, packetId);
+      told(log, INBOUND_PUT, publisher, packetId);
+    };
+    for (const packetId of [1, 2, 3]) publish(packetId);
+    const batch = new Batch(++serial);
+    log.take(new FrameWriter(), batch, true, 4);
+    expect(batch.events.map((e) => [e.kind, e.sequence])).toEqual(
+      [1, 2].flatMap((n) => [
+        [QUEUED, n],
+        [QUEUED, n],
+        [INBOUND_PUT, n],
+      ]),
+    );
+  });
+
   test('a message just sent is carried for two rounds, then written', () => {
     const log = new OpenLog();
     sent(log, new Slot(1, 'c', 0), 1);

@@ -192,6 +192,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
 
   // ---- local to remote
 
+  get stores(): boolean {
+    return this.parts.journal.durable;
+  }
+
   crossed(properties: Properties | null): boolean {
     return properties !== null && this.options.loopGuard && this.via.crossed(properties);
   }

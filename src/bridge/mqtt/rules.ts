@@ -15,6 +15,8 @@ export interface Forwarder {
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void;
   /** Whether the message has crossed this bridge before. */
   crossed(properties: Properties | null): boolean;
+  /** What it takes at QoS 1 and 2 goes to the store. */
+  readonly stores: boolean;
 }
 
 /** Local to remote. */
@@ -36,6 +38,10 @@ export class ForwardRule implements LocalReceiver {
     const { localTopic: filter, remoteTopic: target, prefix, suffix } = options;
     this.mapper = new TopicMapper({ filter, target, prefix, suffix });
     this.subscription = { topicFilter: filter, qos: 2, receiver: this, retainHandling: 2 };
+  }
+
+  get stores(): boolean {
+    return this.forwarder.stores;
   }
 
   receive(publication: Publication): void {

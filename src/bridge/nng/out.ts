@@ -60,6 +60,12 @@ export class NngOut {
     return this.backlog.bytes + this.spool.bytes;
   }
 
+  /** A message of QoS 1 or 2 that came now would go to the store, or be refused with it. */
+  get stores(): boolean {
+    const { spool, overflow } = this.options;
+    return spool > 0 && overflow !== 'block' && this.spool.durable && (this.link.away || this.backlog.spooling);
+  }
+
   /** Takes the rules' messages from now on. */
   start(client: LocalClient): void {
     this.client = client;
@@ -327,6 +333,10 @@ class ForwardRule implements LocalReceiver {
     this.bridge = `nng:${name}`;
     this.mqttOnly = options.from === 'mqtt';
     this.liveOnly = options.retain === 'live';
+  }
+
+  get stores(): boolean {
+    return this.out.stores;
   }
 
   receiveRun(publication: Publication, start: number, end: number): void {

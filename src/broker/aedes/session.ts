@@ -64,6 +64,11 @@ export class AedesSession implements Receiver {
     return this.client !== null;
   }
 
+  /** Not in the gateway's own store. */
+  get stores(): boolean {
+    return false;
+  }
+
   mayReceive(topic: string): boolean {
     return this.parts.mayReceive(this, topic);
   }
