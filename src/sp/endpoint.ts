@@ -4,8 +4,8 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import type { Connection, DialTarget, Listener } from '../transport/transport.ts';
-import { ROWS, subprotocol } from './protocol.ts';
-import type { EndpointState, EndpointView, Protocol, SpOptions } from './sp.ts';
+import type { ProtocolRow } from './pattern.ts';
+import type { EndpointState, EndpointView, SpOptions } from './sp.ts';
 import type { ListenTarget, Transports } from './transports.ts';
 import { type SpUrl, withPort } from './url.ts';
 
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STABLE_MS = 1000;
 
 export interface EndpointContext {
-  readonly protocol: Protocol;
+  readonly row: ProtocolRow;
   readonly options: SpOptions;
   readonly clock: Clock;
   readonly transports: Transports;
@@ -156,7 +156,7 @@ export class DialEndpoint extends Endpoint {
 }
 
 function listenTarget(url: SpUrl, context: EndpointContext): ListenTarget {
-  const { options, protocol } = context;
+  const { options, row } = context;
   switch (url.scheme) {
     case 'tcp':
       return { kind: 'tcp', host: url.host, port: url.port };
@@ -169,8 +169,8 @@ function listenTarget(url: SpUrl, context: EndpointContext): ListenTarget {
         host: url.host,
         port: url.port,
         path: url.path,
-        subprotocol: subprotocol(protocol),
-        maxMessage: options.recvMaxSize > 0 ? options.recvMaxSize + ROWS[protocol].headerBytes : 0,
+        subprotocol: subprotocol(row.word),
+        maxMessage: options.recvMaxSize > 0 ? options.recvMaxSize + row.headerBytes : 0,
         ...(url.scheme === 'wss' ? { tls: required(options.tlsServer, 'certfile and keyfile') } : {}),
       };
     case 'ipc':
@@ -182,6 +182,11 @@ function listenTarget(url: SpUrl, context: EndpointContext): ListenTarget {
   }
 }
 
+/** The WebSocket subprotocol of a connection: that of its listening side (sp-websocket-mapping). */
+function subprotocol(word: string): string {
+  return `${word}.sp.nanomsg.org`;
+}
+
 function required<T>(value: T | null, what: string): T {
   if (value === null) throw new Error(`a tls block with ${what} is needed`);
   return value;
@@ -191,7 +196,7 @@ function required<T>(value: T | null, what: string): T {
 const TLS_DEFAULTS = { ca: null, cert: null, key: null, keyPassword: null, verify: true, serverName: null };
 
 function dialTarget(url: SpUrl, context: EndpointContext): DialTarget {
-  const { options, protocol } = context;
+  const { options, row } = context;
   const bindTo = options.interface === null ? {} : { interface: options.interface };
   const tls = options.tlsClient ?? TLS_DEFAULTS;
   switch (url.scheme) {
@@ -203,7 +208,7 @@ function dialTarget(url: SpUrl, context: EndpointContext): DialTarget {
     case 'wss': {
       const host = url.host.includes(':') ? `[${url.host}]` : url.host;
       const text = `${url.scheme}://${host}:${url.port}${url.path}`;
-      return { kind: url.scheme, url: text, subprotocol: subprotocol(ROWS[protocol].peer), tls };
+      return { kind: url.scheme, url: text, subprotocol: subprotocol(row.peerWord), tls };
     }
     case 'ipc':
       return { kind: 'unix', path: url.path };

@@ -52,20 +52,23 @@ export async function loadLibrary(): Promise<Library> {
   }
 }
 
-/** The library's number of a protocol. Throws SP-DRIVER for pair1, which it has not. */
+const NAMES: Readonly<Partial<Record<Protocol, 'NN_PAIR' | 'NN_PUB' | 'NN_SUB' | 'NN_PUSH' | 'NN_PULL'>>> = {
+  pair0: 'NN_PAIR',
+  pub0: 'NN_PUB',
+  sub0: 'NN_SUB',
+  push0: 'NN_PUSH',
+  pull0: 'NN_PULL',
+};
+
+/** Whether this driver serves a protocol: those of bridges; requests, surveys and buses need the native one. */
+export function hasProtocol(protocol: Protocol): boolean {
+  return NAMES[protocol] !== undefined;
+}
+
+/** The library's number of a protocol. Throws SP-DRIVER for one that this driver does not serve. */
 export function protocolNumber(nn: Library, protocol: Protocol): number {
-  switch (protocol) {
-    case 'pub0':
-      return nn.NN_PUB;
-    case 'sub0':
-      return nn.NN_SUB;
-    case 'push0':
-      return nn.NN_PUSH;
-    case 'pull0':
-      return nn.NN_PULL;
-    case 'pair0':
-      return nn.NN_PAIR;
-    case 'pair1':
-      throw new GatewayError('SP-DRIVER', 'the driver nanomsg has no pair1');
-  }
+  const name = NAMES[protocol];
+  if (name === undefined)
+    throw new GatewayError('SP-DRIVER', `the driver nanomsg has no ${protocol}, use driver = native`);
+  return nn[name];
 }

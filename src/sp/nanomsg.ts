@@ -9,9 +9,9 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Turn } from '../base/turn.ts';
 import { copyBytes } from '../base/writer.ts';
-import { type Library, loadLibrary, protocolNumber } from './libnanomsg.ts';
+import { hasProtocol, type Library, loadLibrary, protocolNumber } from './libnanomsg.ts';
 import { Prefixes } from './prefixes.ts';
-import { ROWS } from './protocol.ts';
+import { PROTOCOLS } from './protocol.ts';
 import {
   type EndpointState,
   type EndpointView,
@@ -46,7 +46,7 @@ export async function nanomsgDriver(parts: NanomsgParts): Promise<SpDriver> {
   return {
     name: 'nanomsg',
     open: (protocol, options) => new NanomsgSocket(protocol, options, nn, parts),
-    supports: (scheme, protocol) => SCHEMES.includes(scheme) && protocol !== 'pair1',
+    supports: (scheme, protocol) => SCHEMES.includes(scheme) && hasProtocol(protocol),
   };
 }
 
@@ -88,7 +88,8 @@ class NanomsgSocket implements SpSocket {
   private readonly socket: number;
   private state: 'open' | 'stopped' = 'open';
   private readonly byUrl = new Map<string, NanomsgEndpoint>();
-  private readonly prefixes: Prefixes;
+  /** Of sub0; other protocols hand everything on. */
+  private readonly prefixes: Prefixes | null;
   private handler: OnMessage = noMessage;
   private tell: (event: SpEvent) => void = noEvent;
   private room: () => void = noEvent;
@@ -100,7 +101,7 @@ class NanomsgSocket implements SpSocket {
   constructor(protocol: Protocol, options: SpOptions, nn: Library, parts: NanomsgParts) {
     this.protocol = protocol;
     this.options = options;
-    this.prefixes = new Prefixes(protocol);
+    this.prefixes = protocol === 'sub0' ? new Prefixes() : null;
     this.nn = nn;
     this.parts = parts;
     this.socket = nn.Socket(nn.AF_SP, protocolNumber(nn, protocol));
@@ -128,11 +129,11 @@ class NanomsgSocket implements SpSocket {
   }
 
   subscribe(prefix: Uint8Array): void {
-    this.prefixes.add(prefix);
+    this.prefixes?.add(prefix);
   }
 
   unsubscribe(prefix: Uint8Array): void {
-    this.prefixes.remove(prefix);
+    this.prefixes?.remove(prefix);
   }
 
   listen(url: string): void {
@@ -156,7 +157,7 @@ class NanomsgSocket implements SpSocket {
   }
 
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
-    if (this.state !== 'open' || !ROWS[this.protocol].sends) return true;
+    if (this.state !== 'open' || !PROTOCOLS[this.protocol].sends) return true;
     const message = Buffer.allocUnsafe(head.length + end - start);
     copyBytes(head, 0, message, 0, head.length);
     copyBytes(body, start, message, head.length, end - start);
@@ -195,7 +196,7 @@ class NanomsgSocket implements SpSocket {
   }
 
   resume(): void {
-    if (this.state !== 'open' || this.reading !== null || !ROWS[this.protocol].receives) return;
+    if (this.state !== 'open' || this.reading !== null || !PROTOCOLS[this.protocol].receives) return;
     this.reading = this.nn.PollSocket(this.socket, false, () => this.receive());
   }
 
@@ -296,7 +297,7 @@ class NanomsgSocket implements SpSocket {
       if (typeof body === 'number') break;
       this.stats.messagesReceived++;
       this.stats.bytesReceived += body.length;
-      if (this.prefixes.everything || this.prefixes.matches(body, 0, body.length))
+      if (this.prefixes === null || this.prefixes.matches(body, 0, body.length))
         this.handler(body, 0, body.length, this.pipe);
     }
     parts.turn.leave();

@@ -1,21 +1,24 @@
 // The native SP driver: sockets in TypeScript over the gateway's own transports. No compiler needed, order kept, queues bounded in bytes.
-// Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. The patterns (who gets a message) are here; pipes carry them, endpoints find peers.
-// Must not know MQTT. Passes test/contract/sp.ts.
+// Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. A pattern of protocols/ decides who gets a message and what one means;
+// pipes carry them, endpoints find peers. Must not know MQTT. Passes test/contract/sp.ts.
 import type { Clock } from '../base/clock.ts';
 import type { Turn } from '../base/turn.ts';
 import { WordView } from '../base/words.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { Connection } from '../transport/transport.ts';
 import { DialEndpoint, type Endpoint, type EndpointContext, ListenEndpoint } from './endpoint.ts';
+import type { Host, Pattern, Peer, ProtocolRow } from './pattern.ts';
 import { Pipe } from './pipe.ts';
 import type { Framing, PipeContext, PipeOwner } from './pipeowner.ts';
-import { Prefixes } from './prefixes.ts';
-import { type ProtocolRow, ROWS } from './protocol.ts';
+import { PROTOCOLS } from './protocol.ts';
 import {
+  type Asking,
   type EndpointView,
   noStats,
   type OnMessage,
+  type OnRequest,
   type OnRun,
+  type Overflow,
   type PipeView,
   type Protocol,
   type Receipt,
@@ -44,19 +47,20 @@ export function nativeDriver(parts: NativeParts): SpDriver {
   };
 }
 
-/** From so many messages on, sending them as one run is worth its preparation. */
-const FEW = 4;
-
 const noMessage: OnMessage = () => {};
 const noEvent = (): void => {};
 
-class NativeSocket implements SpSocket, PipeOwner {
+class NativeSocket implements SpSocket, PipeOwner, Host {
   readonly protocol: Protocol;
   readonly knowsPeers = true;
   readonly stats: SpStats = noStats();
   waiting = false;
   private state: 'open' | 'stopping' | 'stopped' = 'open';
+  readonly clock: Clock;
+  readonly overflow: Overflow;
+  readonly sendBuffer: number;
   private readonly row: ProtocolRow;
+  private readonly pattern: Pattern;
   private readonly options: SpOptions;
   private readonly parts: NativeParts;
   private readonly pipeContext: PipeContext;
@@ -65,13 +69,9 @@ class NativeSocket implements SpSocket, PipeOwner {
   /** Every pipe, also those that have not greeted. */
   private readonly all = new Map<Pipe, Endpoint>();
   /** Those that have, in the order they came: what send() walks. */
-  private ups: Pipe[] = [];
-  private next = 0;
+  readonly peers: Pipe[] = [];
   private lastId = 0;
   private paused = false;
-  private readonly prefixes: Prefixes;
-  /** Whom the last message of a socket that sends to one went to. */
-  private lastPipe: Pipe | null = null;
   private handler: OnMessage = noMessage;
   private runHandler: OnRun | null = null;
   private tell: (event: SpEvent) => void = noEvent;
@@ -82,12 +82,16 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.protocol = protocol;
     this.options = options;
     this.parts = parts;
-    this.row = ROWS[protocol];
-    this.prefixes = new Prefixes(protocol);
     const { clock, turn, pool } = parts;
-    this.pipeContext = { protocol, options, clock, turn, pool, owner: this, source: new WordView() };
+    this.clock = clock;
+    this.overflow = options.overflow;
+    this.sendBuffer = options.sendBuffer;
+    const row = PROTOCOLS[protocol];
+    this.row = row;
+    this.pattern = row.open(this);
+    this.pipeContext = { row, options, clock, turn, pool, owner: this, source: new WordView() };
     this.endpointContext = {
-      protocol,
+      row,
       options,
       clock: parts.clock,
       transports: parts.transports,
@@ -114,11 +118,11 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   subscribe(prefix: Uint8Array): void {
-    this.prefixes.add(prefix);
+    this.pattern.subscribe?.(prefix);
   }
 
   unsubscribe(prefix: Uint8Array): void {
-    this.prefixes.remove(prefix);
+    this.pattern.unsubscribe?.(prefix);
   }
 
   listen(url: string): void {
@@ -139,41 +143,28 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
-    if (this.protocol === 'pub0') return this.broadcast(head, body, start, end);
-    return this.sendToOne(head, body, start, end);
+    return this.pattern.send(head, body, start, end);
   }
 
   sendMany(head: Uint8Array, source: Uint8Array, spans: Int32Array, count: number): number {
-    const pipes = this.ups;
-    let sent = 0;
-    if (count >= FEW && this.protocol === 'pub0' && this.options.overflow !== 'block') {
-      for (let i = 0; i < pipes.length; i++) this.sendAll(pipes[i], head, source, spans, count);
-      return count;
-    }
-    if (count >= FEW && this.row.sends && pipes.length === 1) {
-      this.lastPipe = pipes[0];
-      sent = pipes[0].sendReady(head, source, spans, 0, count);
-      this.count(head, spans, 0, sent);
-    }
-    while (sent < count && this.send(head, source, spans[2 * sent], spans[2 * sent + 1])) sent++;
-    return sent;
+    return this.pattern.sendMany(head, source, spans, count);
   }
 
   ready(bytes: number): boolean {
-    for (let i = 0; i < this.ups.length; i++) if (this.ups[i].takes(bytes)) return true;
-    this.waiting = true;
-    return false;
+    return this.pattern.ready(bytes);
   }
 
   receipt(): Receipt {
-    const pipes = this.protocol === 'pub0' ? this.ups.slice() : this.lastPipe === null ? [] : [this.lastPipe];
-    const positions = pipes.map((pipe) => pipe.position);
-    return {
-      state: () => {
-        const states = pipes.map((pipe, i) => pipe.settled(positions[i]));
-        return states.includes('taken') ? 'taken' : states.includes('waiting') ? 'waiting' : 'lost';
-      },
-    };
+    return this.pattern.receipt();
+  }
+
+  request(body: Uint8Array, timeoutMs: number, asking: Asking): (() => void) | null {
+    if (this.state !== 'open') return null;
+    return this.pattern.request?.(body, timeoutMs, asking) ?? null;
+  }
+
+  onRequest(handler: OnRequest): void {
+    this.pattern.onRequest?.(handler);
   }
 
   pause(): void {
@@ -187,7 +178,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   pipes(): PipeView[] {
-    return this.ups.map((pipe) => pipe.view());
+    return this.peers.map((pipe) => pipe.view());
   }
 
   endpoints(): EndpointView[] {
@@ -197,6 +188,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   async stop(deadlineMs: number): Promise<void> {
     if (this.state !== 'open') return;
     this.state = 'stopping';
+    this.pattern.stop?.();
     const endpoints = [...this.byUrl.values()];
     const stopped = Promise.all(endpoints.map((endpoint) => endpoint.stop()));
     for (const pipe of [...this.all.keys()]) pipe.finish();
@@ -207,29 +199,37 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.byUrl.clear();
   }
 
+  // Host
+
+  deliver(bytes: Uint8Array, start: number, end: number, peer: Peer): void {
+    this.handler(bytes, start, end, peer);
+  }
+
   // PipeOwner
 
   pipeUp(pipe: Pipe): void {
     const endpoint = this.all.get(pipe);
-    if (this.row.single && this.ups.length > 0) {
+    if (this.row.single && this.peers.length > 0) {
       // nng's pair takes its first peer and sends others away.
       pipe.refuse('second-peer');
       return;
     }
-    this.ups.push(pipe);
+    this.peers.push(pipe);
     if (this.paused) pipe.pause();
     if (endpoint instanceof DialEndpoint) endpoint.pipeUp();
     this.tell({ kind: 'pipe-up', pipe });
+    this.pattern.peerReady?.();
     this.pipeRoom();
   }
 
   pipeDown(pipe: Pipe, reason: string): void {
     const endpoint = this.all.get(pipe);
     this.all.delete(pipe);
-    const at = this.ups.indexOf(pipe);
+    const at = this.peers.indexOf(pipe);
     if (at >= 0) {
-      this.ups.splice(at, 1);
+      this.peers.splice(at, 1);
       this.tell({ kind: 'pipe-down', pipe, reason });
+      if (this.state === 'open') this.pattern.peerGone?.(pipe);
     }
     if (endpoint instanceof DialEndpoint) endpoint.pipeDown(reason);
     // Its full queue may have been what the others waited for.
@@ -242,18 +242,16 @@ class NativeSocket implements SpSocket, PipeOwner {
   }
 
   pipeMessage(pipe: Pipe, bytes: Uint8Array, start: number, end: number): void {
-    if (!this.row.receives) {
-      // nng closes a subscriber or puller that sends.
-      pipe.refuse('unexpected-message');
-      return;
+    if (this.row.receives) {
+      this.stats.messagesReceived++;
+      this.stats.bytesReceived += end - start;
     }
-    this.stats.messagesReceived++;
-    this.stats.bytesReceived += end - start;
-    if (this.prefixes.everything || this.prefixes.matches(bytes, start, end)) this.handler(bytes, start, end, pipe);
+    if (this.pattern.plain) this.handler(bytes, start, end, pipe);
+    else this.pattern.received(pipe, bytes, start, end);
   }
 
   pipeRun(pipe: Pipe, bytes: Uint8Array, start: number, length: number, stride: number, count: number): boolean {
-    if (this.runHandler === null || !this.row.receives || !this.prefixes.everything) return false;
+    if (this.runHandler === null || !this.pattern.plain) return false;
     this.stats.messagesReceived += count;
     this.stats.bytesReceived += length * count;
     this.runHandler(bytes, start, length, stride, count, pipe);
@@ -267,6 +265,7 @@ class NativeSocket implements SpSocket, PipeOwner {
   pipeRoom(): void {
     if (!this.waiting || this.state !== 'open') return;
     this.waiting = false;
+    this.pattern.peerReady?.();
     this.room();
   }
 
@@ -294,76 +293,6 @@ class NativeSocket implements SpSocket, PipeOwner {
     this.stats.refused++;
     const limit = size === undefined ? {} : { size, limit: this.options.recvMaxSize };
     this.tell({ kind: 'refused', url, remote, reason, ...limit });
-  }
-
-  /** pub0: a copy for every peer; with nobody there the message is gone, as in every publisher. */
-  private broadcast(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
-    const pipes = this.ups;
-    const bytes = head.length + end - start;
-    if (this.options.overflow === 'block') {
-      for (let i = 0; i < pipes.length; i++) {
-        if (!pipes[i].fits(bytes)) {
-          this.waiting = true;
-          return false;
-        }
-      }
-    }
-    for (let i = 0; i < pipes.length; i++) pipes[i].send(head, body, start, end);
-    this.stats.messagesSent += pipes.length;
-    this.stats.bytesSent += bytes * pipes.length;
-    return true;
-  }
-
-  /** pub0 that drops: everything to one peer, whatever others do. */
-  private sendAll(pipe: Pipe, head: Uint8Array, source: Uint8Array, spans: Int32Array, count: number): void {
-    for (let i = pipe.sendReady(head, source, spans, 0, count); i < count; i++)
-      pipe.send(head, source, spans[2 * i], spans[2 * i + 1]);
-    this.count(head, spans, 0, count);
-  }
-
-  private count(head: Uint8Array, spans: Int32Array, from: number, to: number): void {
-    let bytes = (to - from) * head.length;
-    for (let i = from; i < to; i++) bytes += spans[2 * i + 1] - spans[2 * i];
-    this.stats.messagesSent += to - from;
-    this.stats.bytesSent += bytes;
-  }
-
-  /**
-   * push0: the next peer that is ready, so that a slow one holds no work that another could do; pair: the one there is.
-   * Without `block` a message may also wait in a peer's queue, or push an older one out of it.
-   */
-  private sendToOne(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean {
-    if (!this.row.sends) return true;
-    const { overflow } = this.options;
-    const bytes = head.length + end - start;
-    let pipe = this.pick(bytes, 'ready');
-    if (pipe === null && overflow !== 'block') pipe = this.pick(bytes, 'queue');
-    if (pipe === null && overflow === 'drop_oldest') pipe = this.pick(bytes, 'any');
-    if (pipe !== null) {
-      this.lastPipe = pipe;
-      pipe.send(head, body, start, end);
-      this.stats.messagesSent++;
-      this.stats.bytesSent += bytes;
-      return true;
-    }
-    if (overflow === 'block') {
-      this.waiting = true;
-      return false;
-    }
-    this.lastPipe = null;
-    this.stats.dropped++;
-    return true;
-  }
-
-  /** The next pipe in turn that is ready, whose queue has room, or whichever it is. */
-  private pick(bytes: number, wanted: 'ready' | 'queue' | 'any'): Pipe | null {
-    const { ups } = this;
-    for (let i = 0; i < ups.length; i++) {
-      if (this.next >= ups.length) this.next = 0;
-      const pipe = ups[this.next++];
-      if (wanted === 'any' || (wanted === 'queue' ? pipe.fits(bytes) : pipe.takes(bytes))) return pipe;
-    }
-    return null;
   }
 
   private untilEmpty(deadlineMs: number): Promise<void> {

@@ -1,5 +1,5 @@
 // One peer of a native socket: greeting, frames in, frames out with a bounded queue for a peer that reads slowly.
-// Made by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter.
+// Made by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter (protocols/).
 // Fast path: a message goes straight into the writer's block. Only while the peer does not take what the writer holds, messages wait in
 // the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
 import type { Timer } from '../base/clock.ts';
@@ -19,9 +19,8 @@ import type { CloseReason, Connection } from '../transport/transport.ts';
 import { FrameQueue } from './framequeue.ts';
 import { appendFrames } from './frames.ts';
 import { MessageWriter } from './messagewriter.ts';
+import type { Peer, PipeView } from './pattern.ts';
 import type { Framing, PipeContext } from './pipeowner.ts';
-import { peerNumber, ROWS } from './protocol.ts';
-import { type PipeView, PROTOCOLS } from './sp.ts';
 
 /** A peer that has not said who it is by then is closed (nng waits as long). */
 const GREETING_TIMEOUT_MS = 10_000;
@@ -32,7 +31,7 @@ const MAX_HOPS = 8;
 
 const ignore = (): void => {};
 
-export class Pipe implements PipeView, Flushable {
+export class Pipe implements Peer, Flushable {
   readonly id: number;
   readonly url: string;
   readonly since: number;
@@ -71,18 +70,19 @@ export class Pipe implements PipeView, Flushable {
     this.context = context;
     this.framing = framing;
     this.since = context.clock.now();
-    this.hopBytes = ROWS[context.protocol].headerBytes;
+    const { row } = context;
+    this.hopBytes = row.hops ? 4 : 0;
     this.overhead = (framing === 'ipc' ? IPC_HEADER_BYTES : TCP_HEADER_BYTES) + this.hopBytes;
     this.window = Math.min(WINDOW_BYTES, context.options.sendBuffer);
     const whole = framing === 'message';
     this.writer = whole ? null : new Writer(context.turn, context.pool, this.counting(), () => this.roomMade());
     this.messages = whole ? new MessageWriter(connection, this.hopBytes, (bytes, e) => this.confirmed(bytes, e)) : null;
     this.queue = new FrameQueue(context.pool, framing === 'ipc' ? 1 : 0);
-    this.greeting = new GreetingReader(peerNumber(context.protocol));
+    this.greeting = new GreetingReader(row.peer);
     const { recvMaxSize } = context.options;
     this.reader = new FrameReader(
       framing === 'ipc',
-      recvMaxSize > 0 ? recvMaxSize + this.hopBytes : 0,
+      recvMaxSize > 0 ? recvMaxSize + row.headerBytes : 0,
       (bytes, start, end) => this.received(bytes, start, end),
       // A protocol's own header has to be looked at in each message.
       this.hopBytes > 0
@@ -118,7 +118,7 @@ export class Pipe implements PipeView, Flushable {
     }
     connection.onData((chunk) => this.chunk(chunk));
     this.greetingTimer = context.clock.after(GREETING_TIMEOUT_MS, () => this.refuse('greeting-timeout'));
-    connection.write(encodeGreeting(PROTOCOLS[context.protocol]), ignore);
+    connection.write(encodeGreeting(context.row.number), ignore);
   }
 
   /** Where the last message ends in all that was sent here: what settled() asks about. */
@@ -330,9 +330,9 @@ export class Pipe implements PipeView, Flushable {
   }
 
   private whole(chunk: Buffer): void {
-    const { options, turn } = this.context;
+    const { options, row, turn } = this.context;
     if (this.state !== 'up' || this.closing !== '') return;
-    if (options.recvMaxSize > 0 && chunk.length > options.recvMaxSize + this.hopBytes) {
+    if (options.recvMaxSize > 0 && chunk.length > options.recvMaxSize + row.headerBytes) {
       this.refuse('too-large', chunk.length);
       return;
     }
@@ -342,7 +342,7 @@ export class Pipe implements PipeView, Flushable {
   }
 
   private fault(fault: FrameFault): void {
-    if (fault === 'too-large') this.refuse(fault, this.reader.refusedBytes - this.hopBytes);
+    if (fault === 'too-large') this.refuse(fault, this.reader.refusedBytes - this.context.row.headerBytes);
     else this.refuse(fault);
   }
 

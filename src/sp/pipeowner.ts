@@ -4,8 +4,9 @@ import type { Clock } from '../base/clock.ts';
 import type { Turn } from '../base/turn.ts';
 import type { WordView } from '../base/words.ts';
 import type { BlockPool } from '../base/writer.ts';
+import type { ProtocolRow } from './pattern.ts';
 import type { Pipe } from './pipe.ts';
-import type { Protocol, SpOptions } from './sp.ts';
+import type { SpOptions } from './sp.ts';
 
 /** How bytes become messages: a stream with or without the ipc type byte, or a transport that keeps messages whole. */
 export type Framing = 'tcp' | 'ipc' | 'message';
@@ -28,7 +29,7 @@ export interface PipeOwner {
 }
 
 export interface PipeContext {
-  readonly protocol: Protocol;
+  readonly row: ProtocolRow;
   readonly options: SpOptions;
   readonly clock: Clock;
   readonly turn: Turn;

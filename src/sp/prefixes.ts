@@ -1,21 +1,14 @@
-// The prefixes a sub0 socket has asked for: which bodies its owner wants to see. Other protocols want everything.
-// Used by both drivers, which receive more than was asked for: peers of pub0 send all they have. Source: nng_sub(7), NNG_OPT_SUB_SUBSCRIBE.
-import type { Protocol } from './sp.ts';
+// The prefixes a sub0 socket has asked for: which bodies its owner wants to see; none = nothing.
+// Used by protocols/sub.ts and nanomsg.ts, which receive more than was asked for: peers of pub0 send all they have.
+// Source: nng_sub(7), NNG_OPT_SUB_SUBSCRIBE.
 
 export class Prefixes {
   /** Whether matches() need not be asked: read for every message. */
-  everything: boolean;
-  private readonly filters: boolean;
+  everything = false;
   private readonly list: Uint8Array[] = [];
-
-  constructor(protocol: Protocol) {
-    this.filters = protocol === 'sub0';
-    this.everything = !this.filters;
-  }
 
   /** The same prefix may be there more than once. */
   add(prefix: Uint8Array): void {
-    if (!this.filters) return;
     this.list.push(Uint8Array.from(prefix));
     this.everything = this.list.some((known) => known.length === 0);
   }

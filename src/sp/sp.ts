@@ -1,14 +1,14 @@
 // SEAM of sp/: Scalability Protocols sockets (names are nng's: socket, pipe, dialer, listener). Used by bridge/, cli/ and the library API.
+// Protocols: the table protocol.ts, one file each in protocols/, their contract in pattern.ts.
 // Drivers: native.ts (our own) and nanomsg.ts (the C library, loaded on demand). Both pass test/contract/sp.ts.
 // Wire (sp-tcp-mapping, sp-ipc-mapping): greeting 00 53 50 00 <protocol u16> 00 00, then frames u64 length + body; ipc puts 01 before each.
 import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';
+import type { Asking, OnRequest, Overflow, PipeView, Receipt } from './pattern.ts';
+import type { PROTOCOLS } from './protocol.ts';
 
-/** Protocol numbers on the wire. */
-export const PROTOCOLS = { pair0: 0x10, pair1: 0x11, pub0: 0x20, sub0: 0x21, push0: 0x50, pull0: 0x51 } as const;
+export type { Answer, Asking, OnRequest, Overflow, PipeView, Receipt } from './pattern.ts';
+/** Names of the table of protocols. */
 export type Protocol = keyof typeof PROTOCOLS;
-
-/** What a full send queue of a pipe does with a new message. */
-export type Overflow = 'drop_oldest' | 'drop_newest' | 'block';
 
 export interface SpOptions {
   /** Bytes that may wait for one pipe; an empty queue takes one frame of any size. */
@@ -24,20 +24,6 @@ export interface SpOptions {
   readonly interface: string | null;
   readonly tlsServer: TlsServerOptions | null;
   readonly tlsClient: TlsClientOptions | null;
-}
-
-/** One peer. */
-export interface PipeView {
-  readonly id: number;
-  readonly url: string;
-  /** "127.0.0.1:50312", "ipc", "inproc" ... */
-  readonly remote: string;
-  /** Wall-clock milliseconds. */
-  readonly since: number;
-  readonly queuedBytes: number;
-  readonly messagesSent: number;
-  readonly messagesReceived: number;
-  readonly dropped: number;
 }
 
 export type EndpointState = 'starting' | 'listening' | 'connected' | 'retrying' | 'stopped';
@@ -79,11 +65,6 @@ export function noStats(): SpStats {
   return { messagesSent: 0, bytesSent: 0, messagesReceived: 0, bytesReceived: 0, dropped: 0, refused: 0 };
 }
 
-/** What became of one sent message: 'taken' when the transport of at least one peer has it, 'lost' when every peer it went to is gone. */
-export interface Receipt {
-  state(): 'waiting' | 'taken' | 'lost';
-}
-
 /**
  * A received message: bytes[start, end), valid until the handler returns. A chunk's messages come within one turn.
  */
@@ -120,7 +101,8 @@ export interface SpSocket {
   /** Ends one endpoint and its pipes. */
   close(url: string): Promise<void>;
   /**
-   * Sends head + body[start, end) as one message, to every pipe (pub0), to the next that is ready (push0) or to the one peer (pair).
+   * Sends head + body[start, end) as one message, to every pipe (pub0, bus0), to the next that is ready (push0) or to the one peer (pair).
+   * req0 and surveyor0: a request in place of the one before, its replies go to onMessage. rep0 and respondent0: answers the last one.
    * Copies what it needs before it returns. Returns false when it did not fit somewhere and `overflow` is block: nothing was queued
    * anywhere then, and onRoom is called once there is room again.
    */
@@ -138,6 +120,13 @@ export interface SpSocket {
   /** Of the last message that send() took. For the few that are kept until they have left; costs an object. */
   receipt(): Receipt;
   onRoom(handler: () => void): void;
+  /**
+   * req0, surveyor0: asks with `body`; many may be under way. `timeoutMs` 0 = no limit (surveys: a second). Gives the function that gives
+   * up silently; null when requests without an answer fill `sendBuffer`, or when the protocol or driver has no requests.
+   */
+  request?(body: Uint8Array, timeoutMs: number, asking: Asking): (() => void) | null;
+  /** rep0, respondent0: requests go here instead of onMessage; each may be answered later, in any order. */
+  onRequest?(handler: OnRequest): void;
   /** Stops reading from every peer soon, for a receiver that is behind; peers then wait or drop by their own policy. */
   pause(): void;
   resume(): void;

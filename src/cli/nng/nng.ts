@@ -1,11 +1,12 @@
-// `tidegate nng pub`, `sub`, `push`, `pull` and `pair`: SP peers for scripts and for looking at a bridge from outside.
+// `tidegate nng pub`, `sub`, `push`, `pull`, `pair` and `bus`: SP peers for scripts and for looking at a bridge from outside.
+// `req`, `rep`, `survey` and `respond` are in request.ts.
 // Called through cli/cli.ts. No configuration, no broker: station.ts is the socket, options.ts what may be typed.
 // Source: docs/nng-bridges.md (command line), nngcat(1) for what people expect of such a tool.
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import { escapeBytes } from '../../bridge/nng/in.ts';
+import type { Protocol } from '../../sp/sp.ts';
 import type { Context, Io } from '../cli.ts';
-import { usage } from '../usage.ts';
+import { bodyOf, printBody } from './body.ts';
 import {
   collect,
   commonOf,
@@ -19,6 +20,7 @@ import {
   withCommon,
   withSending,
 } from './options.ts';
+import { registerRequests } from './request.ts';
 import { Station, within } from './station.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -74,24 +76,13 @@ async function* bodies(
   if (rest.length > 0) yield options.hex ? bodyOf(rest.toString('latin1'), true) : rest;
 }
 
-function bodyOf(text: string, hex: boolean): Buffer {
-  if (!hex) return Buffer.from(text);
-  const digits = text.replaceAll(' ', '');
-  if (digits.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(digits))
-    throw usage('--hex needs an even number of hexadecimal digits');
-  return Buffer.from(digits, 'hex');
-}
-
 /** Prints what the socket receives; gives a function that tells whether `count` messages have come. */
 function printMessages(station: Station, options: Pick<NngSubOptions, 'raw' | 'hex' | 'count'>, io: Io): () => boolean {
   let left = options.count > 0 ? options.count : Number.POSITIVE_INFINITY;
   station.socket.onMessage((bytes, start, end) => {
     if (left <= 0) return;
     left--;
-    const body = Buffer.from(bytes.subarray(start, end));
-    if (options.raw) io.stdout.write(body);
-    else if (options.hex) io.stdout.write(`${body.toString('hex')}\n`);
-    else io.stdout.write(`${printable(body)}\n`);
+    printBody(bytes, start, end, options, io);
     if (left === 0) station.wake();
   });
   return () => left <= 0;
@@ -122,16 +113,6 @@ export async function nngPair(options: NngPairOptions, io: Io): Promise<number> 
     sending.catch(() => station.wake());
     while (!ended()) await station.change();
   });
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-
-/** Text as it is, but no control characters that a terminal would obey; what is no UTF-8 is escaped byte by byte. */
-function printable(body: Buffer): string {
-  const text = body.toString();
-  if (!Buffer.from(text).equals(body)) return escapeBytes(body, 0, body.length);
-  return text.replaceAll(CONTROLS, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
 
 function addSender(nng: Command, context: Context, name: 'pub' | 'push', text: string): void {
@@ -183,14 +164,26 @@ export function registerNng(program: Command, context: Context): void {
   addReceiver(nng, context, 'sub', 'subscribe: prints each message');
   addSender(nng, context, 'push', 'send to one peer: each message is topic + delimiter + data');
   addReceiver(nng, context, 'pull', 'take from a pipeline: prints each message');
-  withSending(withCommon(nng.command('pair'), 'pair0'))
-    .description('talk to one peer: sends, and prints each message that comes')
+  addTalker(nng, context, 'pair', 'talk to one peer: sends, and prints each message that comes', ['pair0', 'pair1']);
+  addTalker(nng, context, 'bus', 'talk to every peer of a bus: sends, and prints each message that comes', ['bus0']);
+  registerRequests(nng, context);
+}
+
+function addTalker(
+  nng: Command,
+  context: Context,
+  name: 'pair' | 'bus',
+  text: string,
+  protocols: readonly Protocol[],
+): void {
+  withSending(withCommon(nng.command(name), `${name}0`))
+    .description(text)
     .option('--hex', 'data is written and printed in hexadecimal digits')
     .option('--raw', 'send the data alone, print the bytes as they are')
     .option('--count <n>', 'end after so many messages have come (default: never)')
     .action(async (flags: NngFlags) => {
       const options: NngPairOptions = {
-        ...commonOf(flags, ['pair0', 'pair1']),
+        ...commonOf(flags, protocols),
         topic: singleTopic(flags),
         delimiter: flags.delimiter ?? '/',
         data: flags.data ?? null,

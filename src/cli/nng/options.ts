@@ -3,7 +3,8 @@
 import type { Command } from 'commander';
 import { errorText } from '../../base/errors.ts';
 import { parseDuration } from '../../config/values.ts';
-import { PROTOCOLS, type Protocol } from '../../sp/sp.ts';
+import { PROTOCOLS } from '../../sp/protocol.ts';
+import type { Protocol } from '../../sp/sp.ts';
 import { parseSpUrl } from '../../sp/url.ts';
 import type { TlsClientOptions, TlsServerOptions } from '../../transport/transport.ts';
 import { usage } from '../usage.ts';

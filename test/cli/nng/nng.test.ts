@@ -148,3 +148,55 @@ describe('nng push, pull and pair', () => {
     expect(io.stdout.text()).toBe('state/on\n');
   });
 });
+
+describe('nng req, rep, survey, respond, bus', () => {
+  test('req asks and prints the answer', async () => {
+    const rep = await listening('rep0');
+    rep.socket.onRequest?.((bytes, start, end, answer) => answer(Buffer.from(`re:${bytes.subarray(start, end)}`)));
+    const { io, code } = run(['req', '--dial', rep.url, '--data', 'A', '--count', '2']);
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('re:A\nre:A\n');
+  });
+  test('req without an answer in time ends with 1', async () => {
+    const rep = await listening('rep0');
+    rep.socket.onRequest?.(() => {});
+    const { io, code } = run(['req', '--dial', rep.url, '--wait', '50ms']);
+    expect(await code).toBe(1);
+    expect(io.stderr.text()).toContain('no answer within 50 ms');
+  });
+  test('rep answers with its data and ends after --count', async () => {
+    const req = await listening('req0');
+    const { io, code } = run(['rep', '--dial', req.url, '--data', 'pong', '--count', '1']);
+    sendText(req.socket, 'ping');
+    await req.watch.until(() => req.watch.bodies.length === 1);
+    expect(req.watch.bodies).toEqual(['pong']);
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('ping\n');
+  });
+  test('survey prints what respondents say', async () => {
+    const surveyor = await listening('surveyor0');
+    const answering = run(['respond', '--dial', surveyor.url, '--echo', '--count', '1']);
+    await surveyor.watch.until(() => surveyor.watch.count('pipe-up') === 1);
+    sendText(surveyor.socket, 'who');
+    await surveyor.watch.until(() => surveyor.watch.bodies.length === 1);
+    expect(await answering.code).toBe(0);
+    const respondent = await listening('respondent0');
+    respondent.socket.onRequest?.((_bytes, _start, _end, answer) => answer(Buffer.from('me')));
+    const asking = run(['survey', '--dial', respondent.url, '--wait', '100ms']);
+    expect(await asking.code).toBe(0);
+    expect(asking.io.stdout.text()).toBe('me\n');
+  });
+  test('bus sends and prints what comes', async () => {
+    const bus = await listening('bus0');
+    const { io, code } = run(['bus', '--dial', bus.url, '--data', 'hello', '--count', '1']);
+    await bus.watch.until(() => bus.watch.bodies.length === 1);
+    sendText(bus.socket, 'welcome');
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe('welcome\n');
+  });
+  test('rep without an answer to give is a usage error', async () => {
+    const { io, code } = run(['rep', '--listen', 'tcp://127.0.0.1:0']);
+    expect(await code).toBe(64);
+    expect(io.stderr.text()).toContain('--data or --echo');
+  });
+});
