@@ -125,13 +125,31 @@ export class RequestTemplate {
     return { path: pathname + (form === '' ? search : query), body: '' };
   }
 
-  /** Sends it and waits at most so long. */
-  send(filled: FilledRequest, timeoutMs: number, connectTimeoutMs: number, clock: Clock): Promise<Outcome> {
+  /**
+   * Sends it and waits at most so long. A kept connection that the server has closed in the meantime says nothing about the server: the
+   * request is sent once more on a fresh one (RFC 9112 section 9.5), within the same time.
+   */
+  async send(filled: FilledRequest, timeoutMs: number, connectTimeoutMs: number, clock: Clock): Promise<Outcome> {
+    const endsAt = clock.mono() + timeoutMs;
+    const first = await this.attempt(filled, timeoutMs, connectTimeoutMs, clock, false);
+    if (first !== 'stale') return first;
+    const leftMs = endsAt - clock.mono();
+    const second = leftMs <= 0 ? 'stale' : await this.attempt(filled, leftMs, connectTimeoutMs, clock, true);
+    return second === 'stale' ? 'source-down' : second;
+  }
+
+  private attempt(
+    filled: FilledRequest,
+    timeoutMs: number,
+    connectTimeoutMs: number,
+    clock: Clock,
+    fresh: boolean,
+  ): Promise<Outcome | 'stale'> {
     return new Promise((resolve) => {
       let request: ClientRequest;
       const timers: Timer[] = [];
       let settled = false;
-      const settle = (outcome: Outcome, error: string | null): void => {
+      const settle = (outcome: Outcome | 'stale', error: string | null): void => {
         if (settled) return;
         settled = true;
         for (const timer of timers) timer.cancel();
@@ -143,7 +161,7 @@ export class RequestTemplate {
         request.destroy();
       };
       try {
-        request = this.open(filled);
+        request = this.open(filled, fresh);
       } catch (error) {
         settle('source-down', errorText(error));
         return;
@@ -155,7 +173,7 @@ export class RequestTemplate {
         timers.push(timer);
         socket.once('connect', () => timer.cancel());
       });
-      request.on('error', (error) => settle('source-down', errorText(error)));
+      request.on('error', (error) => settle(request.reusedSocket ? 'stale' : 'source-down', errorText(error)));
       request.once('response', (response) => {
         drain(response);
         const status = response.statusCode ?? 0;
@@ -171,9 +189,9 @@ export class RequestTemplate {
     this.agent.destroy();
   }
 
-  private open(filled: FilledRequest): ClientRequest {
+  private open(filled: FilledRequest, fresh: boolean): ClientRequest {
     const options = {
-      agent: this.agent,
+      agent: fresh ? (false as const) : this.agent,
       host: this.url.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: this.url.port === '' ? undefined : Number(this.url.port),
       path: filled.path,

@@ -1,6 +1,8 @@
 // Limits against guessing passwords: too many failures from an address, or for a user, lock it for a while that doubles each time.
-// Asked by authenticator.ts before a password is checked and told of the outcome. Memory is bounded: the oldest entries go first.
+// Asked by authenticator.ts before a password is checked and told of the outcome. Memory is bounded: keys of long names are hashed, and
+// the oldest entries go first.
 // A user that is locked by strangers can still log in from an address where it has succeeded before.
+import { boundedKey, brief } from '../base/brief.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import { addressTest } from './address.ts';
@@ -31,9 +33,11 @@ interface Record {
 
 /** Addresses of a user that are remembered. */
 const KNOWN = 8;
-/** Entries of each kind that are remembered: some 3 MB. */
+/** Entries of each kind that are remembered: some 3 MB whatever the names. */
 export const REMEMBERED = 10_000;
 const LOG_PERIOD_MS = 1000;
+/** Characters of a name in the log. */
+const LOGGED_CHARACTERS = 128;
 
 export class FailureLimits {
   private options: LimitOptions | null = null;
@@ -64,7 +68,7 @@ export class FailureLimits {
     if (!exempt && isLocked(this.addresses.get(address), now)) return true;
     if (username === null) return false;
     if (!exempt && isLocked(this.pairs.get(pairKey(address, username)), now)) return true;
-    const user = this.users.get(username);
+    const user = this.users.get(boundedKey(username));
     return isLocked(user, now) && user?.known.includes(address) !== true;
   }
 
@@ -74,10 +78,11 @@ export class FailureLimits {
     const exempt = this.isExempt(address);
     if (perAddress > 0 && !exempt) this.count(this.addresses, address, perAddress, { address });
     if (perPair > 0 && !exempt && username !== null) {
-      this.count(this.pairs, pairKey(address, username), perPair, { address, username });
+      this.count(this.pairs, pairKey(address, username), perPair, { address, username: shown(username) });
     }
     // Names that nobody has are counted too: else the answer would tell which names exist.
-    if (perUser > 0 && username !== null) this.count(this.users, username, perUser, { username });
+    if (perUser > 0 && username !== null)
+      this.count(this.users, boundedKey(username), perUser, { username: shown(username) });
   }
 
   passed(address: string, username: string | null): void {
@@ -85,12 +90,13 @@ export class FailureLimits {
     if (username === null) return;
     this.pairs.delete(pairKey(address, username));
     if (this.options === null || this.options.perUser === 0) return;
-    const user = this.users.get(username);
+    const key = boundedKey(username);
+    const user = this.users.get(key);
     const known = (user?.known ?? []).filter((one) => one !== address).slice(1 - KNOWN);
     known.push(address);
     const fresh = user ?? newRecord(this.clock.mono());
     // A success from a known place does not clear what strangers have tried.
-    this.remember(this.users, username, { ...fresh, known });
+    this.remember(this.users, key, { ...fresh, known });
   }
 
   private count(records: Map<string, Record>, key: string, most: number, fields: { [key: string]: string }): void {
@@ -129,7 +135,11 @@ export class FailureLimits {
 
 /** Addresses hold no blank. */
 function pairKey(address: string, username: string): string {
-  return `${address} ${username}`;
+  return boundedKey(`${address} ${username}`);
+}
+
+function shown(username: string): string {
+  return brief(username, LOGGED_CHARACTERS);
 }
 
 function newRecord(now: number): Record {

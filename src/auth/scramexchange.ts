@@ -4,6 +4,7 @@
 //   client-first  n,,n=<user>,r=<nonce>            server-first  r=<nonce><ours>,s=<salt>,i=<iterations>
 //   client-final  c=<header>,r=<nonce>,p=<proof>   server-final  v=<signature>
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { boundedKey } from '../base/brief.ts';
 import { NOT_AUTHORIZED, SERVER_BUSY } from '../mqtt/reason.ts';
 import type { Credentials, EnhancedExchange, EnhancedMethod, EnhancedStep } from './auth.ts';
 import type { Gate } from './gate.ts';
@@ -114,13 +115,14 @@ export class ScramMethod implements EnhancedMethod {
       const keys = { iterations: DEFAULT_SCRAM_ITERATIONS, salt, text: '' };
       return { ...keys, storedKey: randomBytes(32), serverKey: randomBytes(32) };
     }
-    const known = this.derived.get(username);
+    const key = boundedKey(username);
+    const known = this.derived.get(key);
     if (known !== undefined) return known;
     const password = this.users.passwords.get(username) ?? randomBytes(32).toString('base64');
     const made = this.tools.gate.run(() => deriveScram(password, salt, DEFAULT_SCRAM_ITERATIONS));
     if (made === null) return null;
     if (this.derived.size >= KEPT) this.derived.clear();
-    this.derived.set(username, made);
+    this.derived.set(key, made);
     return made;
   }
 }

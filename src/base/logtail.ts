@@ -1,5 +1,6 @@
 // The last log lines in memory, for the console and the event stream: bounded, and only lines that the log itself takes.
 // Wraps the Log that every stage gets. Built by gateway/gateway.ts when http_server is configured.
+import { brief } from './brief.ts';
 import type { Fields, Level, Log } from './log.ts';
 import { MESSAGES, type MsgId } from './messages.ts';
 
@@ -13,6 +14,8 @@ export interface TailLine {
 }
 
 const LINES = 1000;
+/** Characters of one text in a line. */
+const TEXT_CHARACTERS = 1024;
 const LEVELS: readonly Level[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
 export class LogTail {
@@ -32,7 +35,7 @@ export class LogTail {
     return (level, msgid, fields) => {
       log(level, msgid, fields);
       if (LEVELS.indexOf(level) < LEVELS.indexOf(this.level)) return;
-      const line: TailLine = { time: this.now(), level, msgid, text: MESSAGES[msgid], fields: fields ?? {} };
+      const line: TailLine = { time: this.now(), level, msgid, text: MESSAGES[msgid], fields: short(fields) };
       if (this.lines.push(line) > LINES) this.lines.shift();
       for (const follower of this.followers) follower(line);
     };
@@ -48,4 +51,13 @@ export class LogTail {
     this.followers.add(handler);
     return () => this.followers.delete(handler);
   }
+}
+
+/** Fields whose texts are bounded: names from outside may be 64 KB each. */
+function short(fields: Fields | undefined): Fields {
+  if (fields === undefined) return {};
+  const out: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields))
+    out[key] = typeof value === 'string' ? brief(value, TEXT_CHARACTERS) : value;
+  return out;
 }

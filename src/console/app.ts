@@ -5,9 +5,11 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerRespo
 import { TLSSocket } from 'node:tls';
 import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
-import { bodyLimit, discardBody, parseJson, readBody } from './body.ts';
+import { type BodyFault, bodyLimit, discardBody, parseJson, readBody } from './body.ts';
 import type { ConsoleOptions, Json } from './console.ts';
+import { ownerOf } from './limiter.ts';
 import { OpenStreams } from './openstreams.ts';
+import { Rooms } from './rooms.ts';
 import type { Asking, Call, Caller, Route } from './route.ts';
 import type { RouteParts } from './routes.ts';
 import { readQuery, readTarget, type Target } from './target.ts';
@@ -40,6 +42,12 @@ function takesGzip(header: string | string[] | undefined): boolean {
     return coding.trim().toLowerCase() === 'gzip' && !/^\s*q=0(\.0*)?\s*$/i.test(weight ?? '');
   });
 }
+
+/** Body and time of a call that nobody has to log in for: credentials are short and sent at once. */
+const PUBLIC_BODY_BYTES = 16 * 1024;
+const PUBLIC_BODY_MS = 5000;
+
+const BUSY = fail('unavailable', 'too many requests at once', '', { 'retry-after': '1' });
 
 /** A route as the server looks it up: its query names ready, its answer to a wrong method. */
 interface Served {
@@ -82,8 +90,8 @@ export class App {
   private readonly parts: RouteParts;
   private readonly options: ConsoleOptions;
   /** Requests whose answer has not left yet, event streams left out: what has to be held in memory at once. */
-  private running = 0;
-  private readonly counted = new WeakSet<ServerResponse>();
+  private readonly rooms = new Rooms();
+  private readonly counted = new WeakMap<ServerResponse, () => void>();
   private readonly streams: OpenStreams;
 
   constructor(parts: RouteParts) {
@@ -92,7 +100,7 @@ export class App {
     this.streams = new OpenStreams(parts.options.clock);
     parts.options.metrics.read(
       { name: 'tidegate_http_requests_running', text: 'Requests being worked on.', type: 'gauge', unit: 'items' },
-      () => this.running,
+      () => this.rooms.running,
     );
   }
 
@@ -137,17 +145,17 @@ export class App {
   /** The gate in front of the router: well-formed targets only, and not too many at once. */
   private receive(toApp: RequestListener, incoming: IncomingMessage, outgoing: ServerResponse): void {
     outgoing.on('error', () => {});
-    if (readTarget(incoming.url ?? '') === null) {
+    const target = readTarget(incoming.url ?? '');
+    if (target === null) {
       this.finish(fail('escape'), incoming, outgoing);
       return;
     }
-    const { maxRequests } = this.options.settings();
-    if (maxRequests > 0 && this.running >= maxRequests) {
-      this.finish(fail('unavailable', 'too many requests at once', '', { 'retry-after': '1' }), incoming, outgoing);
+    const leave = this.rooms.enter(target.path, this.options.settings().maxRequests);
+    if (leave === null) {
+      this.finish(BUSY, incoming, outgoing);
       return;
     }
-    this.running++;
-    this.counted.add(outgoing);
+    this.counted.set(outgoing, leave);
     outgoing.once('close', () => this.release(outgoing));
     Promise.resolve(toApp(incoming, outgoing))
       .catch((error: unknown) => this.finish(this.internal(error), incoming, outgoing))
@@ -158,7 +166,8 @@ export class App {
   }
 
   private release(outgoing: ServerResponse): void {
-    if (this.counted.delete(outgoing)) this.running--;
+    const leave = this.counted.get(outgoing);
+    if (leave !== undefined && this.counted.delete(outgoing)) leave();
   }
 
   private async serve(
@@ -209,8 +218,10 @@ export class App {
     if (typeof query === 'string') return fail('query', query);
     let body: Json = null;
     if (route.body !== 'none') {
-      const bytes = await readBody(incoming, bodyLimit(this.options.settings()));
+      const bytes = await this.bodyOf(route, asking, incoming);
+      if (bytes === 'busy') return BUSY;
       if (bytes === 'too-large') return fail('tooLarge');
+      if (bytes === 'slow') return fail('slow');
       if (bytes === 'gone') return fail('json', 'the connection ended before the body did');
       if (bytes.length > 0 || route.body === 'json') {
         const parsed = parseJson(bytes);
@@ -220,6 +231,24 @@ export class App {
     }
     const call: Call = { params, query, body, caller, asking };
     return route.handle(call);
+  }
+
+  /** Who has not logged in gets a small body, little time and a share of the places. */
+  private async bodyOf(
+    { role }: Route,
+    { remote }: Asking,
+    incoming: IncomingMessage,
+  ): Promise<Buffer | BodyFault | 'busy'> {
+    const { clock, settings } = this.options;
+    const limit = bodyLimit(settings());
+    if (role !== 'public') return readBody(incoming, limit, { clock, ms: 0 });
+    const leave = this.rooms.enterUnknown(ownerOf(remote), settings().maxRequests);
+    if (leave === null) return 'busy';
+    try {
+      return await readBody(incoming, Math.min(limit, PUBLIC_BODY_BYTES), { clock, ms: PUBLIC_BODY_MS });
+    } finally {
+      leave();
+    }
   }
 
   /** A known path with a method it does not take: only callers who may see the API learn that. */

@@ -26,13 +26,24 @@ export function announcesMore(incoming: IncomingMessage, limit: number): boolean
   return length !== undefined && Number(length) > limit;
 }
 
-/** The whole body; 'too-large' past `limit` bytes, 'gone' when the peer leaves before its end. */
-export function readBody(incoming: IncomingMessage, limit: number): Promise<Buffer | 'too-large' | 'gone'> {
+/** How a body is read that is not there in full: 'slow' = not within its time. */
+export type BodyFault = 'too-large' | 'gone' | 'slow';
+
+/** Time for the whole body; 0 = the server's limit for requests. */
+export interface BodyTime {
+  readonly clock: Clock;
+  readonly ms: number;
+}
+
+/** The whole body; 'too-large' past `limit` bytes, 'gone' when the peer leaves before its end, 'slow' past its time. */
+export function readBody(incoming: IncomingMessage, limit: number, time: BodyTime): Promise<Buffer | BodyFault> {
   if (announcesMore(incoming, limit)) return Promise.resolve('too-large');
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const settle = (result: Buffer | 'too-large' | 'gone'): void => {
+    const timer = time.ms > 0 ? time.clock.after(time.ms, () => settle('slow')) : null;
+    const settle = (result: Buffer | BodyFault): void => {
+      timer?.cancel();
       incoming.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
       // Whatever comes after this is nobody's error.
       incoming.on('error', () => {});

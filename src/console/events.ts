@@ -2,6 +2,7 @@
 // Called by routes.ts (GET /api/v4/events) and fed by the broker's events and the log tail. Every reader is bounded in bytes:
 // one that does not keep up is cut off and counted, it never holds memory or anybody else.
 import type { ServerResponse } from 'node:http';
+import { brief } from '../base/brief.ts';
 import type { Timer } from '../base/clock.ts';
 import { limitLog } from '../base/log.ts';
 import type { Cell } from '../base/metrics.ts';
@@ -18,6 +19,10 @@ const MAX_READERS = 32;
 const MAX_UNSENT_BYTES = 256 * 1024;
 /** Past events that a reader who comes back with Last-Event-ID gets. */
 const REPLAYED = 256;
+/** Their bytes: half of what a reader may leave unsent, so that all of them fit behind the first answer. */
+const REPLAYED_BYTES = MAX_UNSENT_BYTES / 2;
+/** Characters of one text in an event: a name may be 64 KB and six times that in JSON. */
+const TEXT_CHARACTERS = 512;
 /** A comment goes out this often, so that proxies and dead peers are noticed. */
 const HEARTBEAT_MS = 15_000;
 /** How often counters are told to whoever wants them. */
@@ -47,6 +52,7 @@ interface Past {
   readonly id: number;
   readonly kind: Kind;
   readonly text: string;
+  readonly bytes: number;
 }
 
 function clientFields(client: ClientView): JsonObject {
@@ -81,6 +87,11 @@ function eventFields(event: BrokerEvent): JsonObject {
   }
 }
 
+/** For JSON.stringify: texts of clients are cut. */
+function bounded(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? brief(value, TEXT_CHARACTERS) : value;
+}
+
 export class EventFeed {
   private readonly options: ConsoleOptions;
   private readonly process: ProcessMetrics;
@@ -94,6 +105,7 @@ export class EventFeed {
   /** States of bridges at the last look, null before the first. */
   private states: Map<string, string> | null = null;
   private lastId = 0;
+  private pastBytes = 0;
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
     this.options = options;
@@ -169,24 +181,30 @@ export class EventFeed {
     // An id of another run of the gateway is ahead of ours or unknown: then nothing is replayed.
     const after = lastEventId !== null && /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : this.lastId;
     response.write('retry: 3000\n\n');
-    for (const past of this.past) if (past.id > after && kinds.has(past.kind)) response.write(past.text);
+    for (const past of this.past) {
+      if (past.id > after && kinds.has(past.kind)) this.send(reader, past.text, past.bytes);
+    }
   }
 
   private tell(kind: Kind, fields: JsonObject): void {
     const id = ++this.lastId;
     const time = this.options.clock.now();
     // JSON holds no raw line end, so one data line is enough.
-    const text = `id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify({ event: kind, time, ...fields })}\n\n`;
+    const text = `id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify({ event: kind, time, ...fields }, bounded)}\n\n`;
+    const bytes = Buffer.byteLength(text);
     if (kind !== 'stats' && kind !== 'log' && kind !== 'bridges') {
-      this.past.push({ id, kind, text });
-      if (this.past.length > REPLAYED) this.past.shift();
+      this.past.push({ id, kind, text, bytes });
+      this.pastBytes += bytes;
+      while (this.past.length > REPLAYED || this.pastBytes > REPLAYED_BYTES)
+        this.pastBytes -= this.past.shift()?.bytes ?? 0;
     }
-    for (const reader of this.readers) if (reader.kinds.has(kind)) this.send(reader, text);
+    for (const reader of this.readers) if (reader.kinds.has(kind)) this.send(reader, text, bytes);
   }
 
-  private send(reader: Reader, text: string): void {
+  private send(reader: Reader, text: string, bytes: number): void {
     const { response } = reader;
-    if (response.writableLength + text.length > MAX_UNSENT_BYTES) {
+    if (response.destroyed) return;
+    if (response.writableLength + bytes > MAX_UNSENT_BYTES) {
       this.readers.delete(reader);
       this.dropped.value++;
       this.slowLog('warn', 'WEB-SLOW', { remote: response.socket?.remoteAddress, bytes: response.writableLength });
@@ -197,7 +215,7 @@ export class EventFeed {
   }
 
   private beat(): void {
-    for (const reader of this.readers) this.send(reader, ':\n\n');
+    for (const reader of this.readers) this.send(reader, ':\n\n', 3);
   }
 
   private tellStats(): void {

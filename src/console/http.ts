@@ -20,7 +20,7 @@ import type { ProcessMetrics } from './process.ts';
 import type { Route } from './route.ts';
 import { allRoutes } from './routes.ts';
 
-/** Connections at once, each costing about 20 KB; more are closed at once. */
+/** Connections at once, each costing about 20 KB; for one more the oldest that waits for no answer is closed. */
 const MAX_CONNECTIONS = 512;
 /** Silence after which a connection is cut (event streams have a heartbeat). */
 const SILENT_MS = 60_000;
@@ -86,10 +86,9 @@ export class HttpServer implements Service {
         ? createServer(SERVER_OPTIONS, listener)
         : createTlsServer({ ...SERVER_OPTIONS, ...(await readTls(settings.tls)) }, listener);
     if (settings.tls?.verifyPeer === true) server.on('secureConnection', refuseUnverified);
-    server.maxConnections = MAX_CONNECTIONS;
     server.timeout = SILENT_MS;
     server.on('checkContinue', this.onContinue(listener));
-    this.listening = await Listening.open(server, settings.host, settings.port, 'http_server');
+    this.listening = await Listening.open(server, settings.host, settings.port, 'http_server', MAX_CONNECTIONS);
     this.feed.start();
     this.options.log('info', 'WEB-UP', {
       address: this.address,

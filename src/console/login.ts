@@ -5,6 +5,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Role } from './console.ts';
 
 const MAX_SESSIONS = 256;
+/** Of one user: one more ends the one that was used longest ago, and nobody else's. */
+const MAX_OF_USER = 16;
 const IDLE_MS = 30 * 60_000;
 const LIFE_MS = 12 * 3600_000;
 const TOKEN_BYTES = 32;
@@ -48,7 +50,7 @@ export class LoginSessions {
   open(username: string, role: Role, credentials: string, lifeMs = LIFE_MS): { token: string; session: LoginSession } {
     const token = randomBytes(TOKEN_BYTES).toString('base64url');
     const session = { username, role, csrf: randomBytes(TOKEN_BYTES).toString('base64url'), credentials };
-    if (this.entries.size >= MAX_SESSIONS) this.closeOldest();
+    this.makeRoom(username);
     const nowMs = this.clock.mono();
     this.entries.set(keyOf(token), { session, endsMs: nowMs + Math.min(lifeMs, LIFE_MS), usedMs: nowMs });
     return { token, session };
@@ -78,11 +80,23 @@ export class LoginSessions {
     this.entries.delete(keyOf(token));
   }
 
-  private closeOldest(): void {
+  /** Ends a session of the same user, or of whoever has the most of them, where there is no room for one more. */
+  private makeRoom(username: string): void {
+    const counts = new Map<string, number>();
+    for (const { session } of this.entries.values())
+      counts.set(session.username, (counts.get(session.username) ?? 0) + 1);
+    if ((counts.get(username) ?? 0) >= MAX_OF_USER) this.closeOldest(username);
+    if (this.entries.size < MAX_SESSIONS) return;
+    let most = username;
+    for (const [name, count] of counts) if (count > (counts.get(most) ?? 0)) most = name;
+    this.closeOldest(most);
+  }
+
+  private closeOldest(username: string): void {
     let oldest: string | null = null;
     let usedMs = Number.POSITIVE_INFINITY;
     for (const [key, entry] of this.entries) {
-      if (entry.usedMs < usedMs) {
+      if (entry.session.username === username && entry.usedMs < usedMs) {
         oldest = key;
         usedMs = entry.usedMs;
       }

@@ -55,8 +55,7 @@ export class MetricsServer implements Service {
       outgoing.on('error', () => {});
       void this.answer(incoming).then((answer) => this.finish(answer, incoming, outgoing));
     });
-    server.maxConnections = MAX_CONNECTIONS;
-    this.listening = await Listening.open(server, host, port, 'metrics');
+    this.listening = await Listening.open(server, host, port, 'metrics', MAX_CONNECTIONS);
     this.options.log('info', 'WEB-UP', { address: this.address, metrics: true });
   }
 

@@ -1,5 +1,6 @@
 // Two programs that share a client id throw each other off for ever, and their users blame the broker. Told once a minute, by name.
-// Asked by connect.ts at every takeover. Remembers a bounded number of client ids.
+// Asked by connect.ts at every takeover. Remembers a bounded number of client ids, long ones by their hash.
+import { boundedKey } from '../base/brief.ts';
 import { Fifo } from '../base/queue.ts';
 
 /** Takeovers of one client id within this time belong together. */
@@ -21,12 +22,13 @@ export class Contests {
 
   /** Notes a takeover; gives how many there were within a minute when that is worth a word, else 0. */
   note(clientId: string, nowMs: number): number {
-    let contest = this.contests.get(clientId);
+    const key = boundedKey(clientId);
+    let contest = this.contests.get(key);
     if (contest === undefined) {
       if (this.contests.size >= WATCHED) this.contests.delete(this.order.shift() ?? '');
       contest = { sinceMs: nowMs, count: 0, told: false };
-      this.contests.set(clientId, contest);
-      this.order.push(clientId);
+      this.contests.set(key, contest);
+      this.order.push(key);
     } else if (nowMs - contest.sinceMs > WINDOW_MS) {
       contest.sinceMs = nowMs;
       contest.count = 0;

@@ -1,6 +1,6 @@
 // NanoMQ's http_auth against a server of the test: requests byte by byte, answers, caches, a server that is down.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessControl } from '../../src/auth/chain.ts';
 import type { HttpAuthOptions } from '../../src/auth/http.ts';
@@ -385,5 +385,43 @@ describe('http_auth.acl_req', () => {
     expect(authorizer.version).toBe(before);
     clock.advance(2);
     expect(authorizer.version).toBeGreaterThan(before);
+  });
+});
+
+describe('a kept connection that the server has closed', () => {
+  /** Answers the first request on each connection and resets it at the second, as a server does whose idle time is over. */
+  async function closing(): Promise<{ port: number; requests: () => number; stop: () => void }> {
+    let requests = 0;
+    const sockets = new Set<Socket>();
+    const server = createTcpServer((socket) => {
+      sockets.add(socket);
+      let answered = false;
+      socket.on('error', () => {});
+      socket.on('data', () => {
+        requests++;
+        if (answered) socket.resetAndDestroy();
+        else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+        answered = true;
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const stop = (): void => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    };
+    return { port, requests: () => requests, stop };
+  }
+
+  it('is replaced by a fresh one, once', async () => {
+    const { port, requests, stop } = await closing();
+    const of = await control(http({ authReq: { ...request('/auth'), url: `http://127.0.0.1:${port}/auth` } }));
+    for (let i = 0; i < 6; i++) {
+      expect(await login(of, `u${i}`, 'p')).toBe('ok');
+      // The connection is kept once its answer has been read.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(requests()).toBeGreaterThan(6);
+    stop();
   });
 });

@@ -111,4 +111,16 @@ describe('failure limits', () => {
         .every((map) => map.size <= REMEMBERED),
     ).toBe(true);
   });
+
+  it('remember a long name by its hash, and still lock it', () => {
+    const { limits: set } = limits({ perPair: 3 });
+    const long = 'n'.repeat(65_000);
+    for (let i = 0; i < 5; i++) set.failed(`10.1.0.${i}`, long);
+    expect(set.locked('10.2.0.1', long)).toBe(true);
+    expect(set.locked('10.2.0.1', `${long.slice(1)}m`)).toBe(false);
+    set.passed('10.0.0.9', long);
+    expect(set.locked('10.0.0.9', long)).toBe(false);
+    const keys = Object.values(set).flatMap((value) => (value instanceof Map ? [...value.keys()] : []));
+    expect(Math.max(...keys.map((key) => key.length))).toBeLessThan(128);
+  });
 });

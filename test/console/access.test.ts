@@ -357,15 +357,30 @@ describe('time', () => {
     expect(sessions.find(token)).toBeUndefined();
   });
 
-  test('the 257th session closes the one longest unused', async () => {
+  test('one user who logs in again and again ends his own sessions, never those of others', async () => {
     const clock = new FakeClock();
     const { LoginSessions } = await import('../../src/console/login.ts');
     const sessions = new LoginSessions(clock);
+    const other = sessions.open('b', 'admin', 'c').token;
+    clock.advance(1);
     const first = sessions.open('a', 'admin', 'c').token;
     clock.advance(1);
-    const second = sessions.open('a', 'admin', 'c').token;
+    let last = '';
+    for (let i = 0; i < 300; i++) last = sessions.open('a', 'admin', 'c').token;
+    expect([other, first, last].map((token) => sessions.find(token) !== undefined)).toEqual([true, false, true]);
+  });
+
+  test('where all places are taken, the user with the most sessions loses the one longest unused', async () => {
+    const clock = new FakeClock();
+    const { LoginSessions } = await import('../../src/console/login.ts');
+    const sessions = new LoginSessions(clock);
+    const alone = sessions.open('alone', 'admin', 'c').token;
+    for (let user = 0; user < 300; user++) {
+      clock.advance(1);
+      sessions.open(`u${user % 20}`, 'admin', 'c');
+    }
     clock.advance(1);
-    for (let i = 0; i < 255; i++) sessions.open('a', 'admin', 'c');
-    expect([sessions.find(first), sessions.find(second) !== undefined]).toEqual([undefined, true]);
+    const next = sessions.open('next', 'admin', 'c').token;
+    expect([alone, next].map((token) => sessions.find(token) !== undefined)).toEqual([true, true]);
   });
 });

@@ -171,10 +171,12 @@ test('a reader that does not read is cut off and counted, the others go on', asy
   const quick = await Reader.open(stage.server.port);
   await quick.until(/retry/);
   const dropped = (): number => stage.metrics.value('tidegate_http_event_readers_dropped_total') ?? 0;
-  const long = 'x'.repeat(60_000);
-  for (let i = 0; dropped() === 0 && i < 2000; i++) {
-    connected(`${i}-${long}`);
-    await quick.until(new RegExp(`"${i}-x`));
+  const long = '\u0001'.repeat(512);
+  for (let i = 0; dropped() === 0 && i < 200; i++) {
+    for (let one = 0; one < 20; one++) {
+      stage.broker.emit({ kind: 'connected', client: clientView(long, { username: long, remote: `${i}-${one}-` }) });
+    }
+    await quick.until(new RegExp(`"${i}-19-"`));
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(dropped()).toBe(1);
@@ -238,4 +240,25 @@ test('the stream of a session ends with the logout', async () => {
   expect((await ask(port, 'POST', '/api/v4/logout', { user: null, headers: csrf })).status).toBe(200);
   clock.advance(2000);
   await reader.untilEnd();
+});
+
+test('a name of 64 KB of control characters costs its reader a few KB', async () => {
+  const reader = await Reader.open(stage.server.port);
+  await reader.until(/retry/);
+  for (let i = 0; i < 20; i++) connected(`${i}${'\u0001'.repeat(65_000)}`);
+  connected('last');
+  const text = await reader.until(/"client_id":"last"/);
+  expect(eventsOf(text)).toHaveLength(21);
+  expect(text.length).toBeLessThan(20 * 8192);
+  reader.close();
+});
+
+test('what is replayed is bounded in bytes, the newest stay', async () => {
+  for (let i = 0; i < 256; i++) connected(`${i}-${'\u0001'.repeat(65_000)}`);
+  connected('last');
+  const reader = await Reader.open(stage.server.port, '', { 'last-event-id': '0' });
+  const text = await reader.until(/"client_id":"last"/);
+  expect(text.length).toBeLessThan(256 * 1024);
+  expect(eventsOf(text).length).toBeGreaterThan(20);
+  reader.close();
 });

@@ -2,12 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Page } from '../../src/console/console.ts';
 import { Hold } from '../../src/mqtt/message.ts';
+import { FakeClock } from '../harness/clock.ts';
 import { ask, basic, raw } from './request.ts';
 import { ADMIN, ConsoleStage } from './standins.ts';
 
@@ -390,4 +391,71 @@ describe('TLS', () => {
       message: expect.stringContaining('http_server'),
     });
   });
+});
+
+describe('rooms', () => {
+  /** A login that begins and sends its body no further. */
+  function slowLogin(): Promise<Socket> {
+    return new Promise((resolve) => {
+      const socket = connect(stage.server.port, '127.0.0.1', () => {
+        socket.write('POST /api/v4/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
+        resolve(socket);
+      });
+      socket.on('error', () => {});
+      // The answer is not looked at.
+      socket.resume();
+    });
+  }
+
+  test('slow bodies at the login leave console, health and metrics alone', async () => {
+    const slow = await Promise.all(Array.from({ length: 40 }, slowLogin));
+    for (const where of ['/healthz', '/metrics', '/api/v4/clients']) {
+      expect([where, (await ask(stage.server.port, 'GET', where)).status]).toEqual([where, 200]);
+    }
+    for (const socket of slow) socket.destroy();
+  });
+
+  test('health and metrics are answered while every other place is taken', async () => {
+    stage.settings = { ...stage.settings, maxRequests: 1 };
+    const hold = await new Promise<Socket>((resolve) => {
+      const socket = connect(stage.server.port, '127.0.0.1', () => {
+        socket.write(`${HEAD}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`);
+        socket.once('data', () => resolve(socket));
+      });
+    });
+    expect((await ask(stage.server.port, 'GET', '/api/v4/clients')).status).toBe(503);
+    for (const where of ['/healthz', '/metrics']) expect((await ask(stage.server.port, 'GET', where)).status).toBe(200);
+    hold.destroy();
+  });
+
+  test('connections that only hold their place make room for new ones', async () => {
+    const idle = await Promise.all(
+      Array.from(
+        { length: 600 },
+        () =>
+          new Promise<Socket>((resolve) => {
+            const socket = connect(stage.server.port, '127.0.0.1', () => resolve(socket));
+            socket.on('error', () => {});
+          }),
+      ),
+    );
+    expect((await ask(stage.server.port, 'GET', '/healthz')).status).toBe(200);
+    for (const socket of idle) socket.destroy();
+  });
+});
+
+test('the body of a login has five seconds', async () => {
+  const clock = new FakeClock();
+  const timed = await new ConsoleStage({ clock }).start();
+  const before = clock.waiting;
+  const answer = raw(
+    timed.server.port,
+    'POST /api/v4/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+    /"code":208/,
+  );
+  // One timer more: the body is waited for.
+  while (clock.waiting === before) await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(5001);
+  expect(statusOf(await answer)).toBe(408);
+  await timed.stop();
 });

@@ -13,6 +13,8 @@ export interface TopicMapping {
 
 /** Topics remembered with their new names; a rule mostly sees few. */
 const REMEMBERED = 1000;
+/** Longer topics are not remembered: a thousand of 64 KB each would fill memory. */
+const LONG_CHARACTERS = 256;
 
 export class TopicMapper {
   private readonly mapping: TopicMapping;
@@ -36,7 +38,7 @@ export class TopicMapper {
     if (matched === undefined) {
       matched = matches(this.mapping.filter, topic);
       if (this.matched.size >= REMEMBERED) this.matched.clear();
-      this.matched.set(topic, matched);
+      if (topic.length <= LONG_CHARACTERS) this.matched.set(topic, matched);
     }
     return matched ? this.map(topic) : undefined;
   }
@@ -49,7 +51,7 @@ export class TopicMapper {
     if (mapped === undefined) {
       mapped = mapTopic(this.mapping, topic);
       if (this.known.size >= REMEMBERED) this.known.clear();
-      this.known.set(topic, mapped);
+      if (topic.length <= LONG_CHARACTERS) this.known.set(topic, mapped);
     }
     return mapped;
   }

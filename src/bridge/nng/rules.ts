@@ -11,6 +11,8 @@ import { capturesOf, fillTemplate, parseTemplate, type Template, wildcardCount }
 
 /** Topics remembered for each rule; past it the memory starts again. */
 const CACHED_HEADS = 1024;
+/** Longer topics are not kept: many of 64 KB each would fill memory. */
+const LONG_CHARACTERS = 256;
 const NO_BYTES = new Uint8Array(0);
 
 /** The part in front of the payload for one forward rule: made once for each topic. */
@@ -41,7 +43,7 @@ export class ForwardHead {
     if (head === undefined) {
       head = Buffer.from(this.topicPart(topic) + this.delimiter);
       if (this.known.size >= CACHED_HEADS) this.known.clear();
-      this.known.set(topic, head);
+      if (topic.length <= LONG_CHARACTERS) this.known.set(topic, head);
     }
     this.lastTopic = topic;
     this.last = head;
