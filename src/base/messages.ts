@@ -77,6 +77,9 @@ export const MESSAGES = {
   'PXY-HEALTHY': 'a server has passed its checks, it gets clients again',
   'PXY-UNHEALTHY': 'a server fails its checks, it gets no clients',
   'PXY-LOOKUP': 'the name of a server cannot be resolved',
+  'PXY-DISCOVERED': 'discovery has found other servers',
+  'PXY-DISCOVERY': 'discovery fails, the servers there are stay',
+  'PXY-DISCOVERY-BACK': 'discovery answers again',
   'PXY-DRAIN': 'a server is drained, or gets clients again',
   'PXY-LOG': 'the access log cannot be written',
   'PXY-DESCRIPTORS':

@@ -25,6 +25,7 @@ import type {
   TlsServerOptions,
 } from '../transport/transport.ts';
 import { listenUnix } from '../transport/unix.ts';
+import { watchedFiles } from './watchedfiles.ts';
 
 /** A listener whose code is loaded at its start. */
 class LazyListener implements Listener {
@@ -142,6 +143,9 @@ export function proxyTransports(): ProxyTransports {
       mayOpen();
       return (await import('../transport/udp.ts')).connectUdp(address, port);
     },
+    query: async (name, type, options) => (await import('../transport/dnsquery.ts')).queryDns(name, type, options),
+    get: async (url, options) => (await import('../transport/httpget.ts')).httpGet(url, options),
+    files: watchedFiles,
     pushBack: withPushback,
     proxyHeader: (version, client) =>
       client === null

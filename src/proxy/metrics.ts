@@ -26,5 +26,11 @@ export const UPSTREAM_METRICS = {
   usable: gauge('upstream_usable', 'Servers of a pool that take connections now', 'items'),
   connects: counter('upstream_connects', 'Connections made to servers', 'connections'),
   failures: counter('upstream_failures', 'Connections to servers that failed', 'connections'),
+  discovered: gauge('upstream_discovered', 'Servers that discovery has found for a pool', 'items'),
+  discoveryFailing: gauge(
+    'upstream_discovery_failing',
+    'Whether the last answer of discovery could not be used (1) or could (0)',
+    'items',
+  ),
   checks: counter('upstream_checks', 'Health checks, by result', 'items'),
 } as const;

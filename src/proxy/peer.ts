@@ -28,10 +28,14 @@ export class Peer {
   /** Gone from the configuration or from the name's addresses: no new connections, no checks. */
   removed = false;
   lastError: string | null = null;
+  /** Who names it. */
+  readonly from: PeerView['from'];
+  metadata: PeerView['metadata'] = {};
 
-  constructor(server: ServerOptions, host: string) {
+  constructor(server: ServerOptions, host: string, from: PeerView['from'] = 'config') {
     this.server = server;
     this.host = host;
+    this.from = from;
     this.effectiveWeight = server.weight;
   }
 
@@ -84,7 +88,19 @@ export class Peer {
             ? 'resting'
             : 'up';
     const { addr, weight, backup } = this.server;
-    const { address, conns, served, fails, lastError } = this;
-    return { server: addr, address, weight, backup, state, connections: conns, served, fails, lastError };
+    const { address, conns, served, fails, lastError, from, metadata } = this;
+    return {
+      server: addr,
+      from,
+      metadata,
+      address,
+      weight,
+      backup,
+      state,
+      connections: conns,
+      served,
+      fails,
+      lastError,
+    };
   }
 }

@@ -6,12 +6,14 @@ import { errorText } from '../base/errors.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Connection, DialTarget } from '../transport/transport.ts';
 import { type Balanced, makeGroup, Selection } from './balance.ts';
+import { Discovery } from './discovery/discovery.ts';
+import type { Found } from './discovery/found.ts';
 import type { Facts } from './facts.ts';
 import { HealthCheck } from './health.ts';
 import { UPSTREAM_METRICS as M } from './metrics.ts';
 import { ownFault } from './ownfault.ts';
 import { Peer } from './peer.ts';
-import type { ProxyParts, ServerOptions, UpstreamOptions, UpstreamView } from './proxy.ts';
+import type { PeerView, ProxyParts, ServerOptions, UpstreamOptions, UpstreamView } from './proxy.ts';
 import { buildRing } from './ring.ts';
 import { compileTemplate, type Template } from './template.ts';
 
@@ -21,10 +23,19 @@ const FIRST_LOOKUP_MS = 2000;
 /** IPv4 in dotted form, or anything with a colon: nothing to look up. */
 const LITERAL = /^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$|:/;
 
-/** A configured server and the peers its name stands for now. */
+/** A server and the peers its name stands for now. */
 interface Place {
   server: ServerOptions;
   peers: Peer[];
+  readonly from: PeerView['from'];
+  metadata: PeerView['metadata'];
+}
+
+/** A server that is wanted: from the configuration, or found. */
+interface Wanted {
+  readonly server: ServerOptions;
+  readonly from: PeerView['from'];
+  readonly metadata: PeerView['metadata'];
 }
 
 export class Pool {
@@ -36,6 +47,8 @@ export class Pool {
   private readonly health: HealthCheck;
   private lookupTimer: Timer | null = null;
   private stopped = false;
+  private discovery: Discovery | null = null;
+  private found: readonly Found[] = [];
   private readonly connects: Cell;
   private readonly failures: Cell;
 
@@ -49,44 +62,32 @@ export class Pool {
     parts.metrics.read(M.connections, () => this.sum((peer) => peer.conns), labels);
     parts.metrics.read(M.usable, () => this.usableCount(), labels);
     this.health = new HealthCheck(this, parts);
-    this.places = options.servers.map((server) => ({ server, peers: literalPeers(server) }));
+    this.places = this.wanted().map(newPlace);
     this.balanced = this.balance();
   }
 
-  /** Looks names up and begins checks; resolves when every name has been asked for once, or takes too long. Never rejects. */
+  /** Looks names up, begins checks and discovery; resolves when all have answered once, or take too long. Never rejects. */
   async start(): Promise<void> {
     this.health.watch(this.options.health, this.allPeers());
-    await this.firstLookup();
+    await this.atMost(FIRST_LOOKUP_MS, Promise.all([this.lookup(), this.discover()]));
   }
 
   stop(): void {
     this.stopped = true;
     this.lookupTimer?.cancel();
+    this.discovery?.stop();
     this.health.stop();
     this.parts.metrics.drop({ upstream: this.options.name });
   }
 
   /** Takes new options: servers that stay keep their connections, failures and health. */
   async update(options: UpstreamOptions): Promise<void> {
-    const before = this.places;
+    const same = JSON.stringify(options.discover) === JSON.stringify(this.options.discover);
     this.options = options;
     this.hashKey = compileTemplate(options.hashKey, this.parts.env);
-    this.places = options.servers.map((server) => {
-      const at = before.findIndex((place) => place.server.addr === server.addr);
-      if (at < 0) return { server, peers: literalPeers(server) };
-      const [{ peers }] = before.splice(at, 1);
-      for (const peer of peers) {
-        if (peer.server.weight !== server.weight) {
-          peer.effectiveWeight = server.weight;
-          peer.currentWeight = 0;
-        }
-        peer.server = server;
-      }
-      return { server, peers };
-    });
-    for (const place of before) for (const peer of place.peers) peer.removed = true;
-    this.rebuild();
-    await this.firstLookup();
+    if (options.discover === null) this.found = [];
+    this.place();
+    await this.atMost(FIRST_LOOKUP_MS, Promise.all([this.lookup(), ...(same ? [] : [this.discover()])]));
   }
 
   /** The tries of one client. */
@@ -167,7 +168,7 @@ export class Pool {
     const nowMs = this.parts.clock.mono();
     const { name, balance, health } = this.options;
     const servers = this.allPeers().map((peer) => peer.view(nowMs, this.balanced.single));
-    return { name, balance, health: health?.type ?? null, servers };
+    return { name, balance, health: health?.type ?? null, discovery: this.discovery?.view() ?? null, servers };
   }
 
   private recovered(peer: Peer): void {
@@ -219,15 +220,52 @@ export class Pool {
     this.health.watch(this.options.health, this.allPeers());
   }
 
-  /** A name server that does not answer must not hold up everything else: the pool gets its addresses when they come. */
-  private firstLookup(): Promise<void> {
+  /** A source that does not answer must not hold up everything else: the pool gets its servers when they come. */
+  private atMost(limitMs: number, work: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.parts.clock.after(FIRST_LOOKUP_MS, resolve);
-      void this.lookup().then(() => {
+      const timer = this.parts.clock.after(limitMs, resolve);
+      void work.then(() => {
         timer.cancel();
         resolve();
       });
     });
+  }
+
+  /** Begins discovery as the options have it, in the place of the one before. Never rejects. */
+  private discover(): Promise<void> {
+    this.discovery?.stop();
+    const { discover, name } = this.options;
+    this.discovery =
+      discover === null
+        ? null
+        : new Discovery(name, discover, this.parts, (servers) => {
+            this.found = servers;
+            this.place();
+            void this.lookup();
+          });
+    return this.discovery?.start() ?? Promise.resolve();
+  }
+
+  /** The servers that should be there. One that is configured is not found once more. */
+  private wanted(): Wanted[] {
+    const { servers, discover } = this.options;
+    const own = servers.map((server): Wanted => ({ server, from: 'config', metadata: {} }));
+    const known = new Set(servers.map((server) => server.addr));
+    if (discover === null) return own;
+    const found = this.found.filter((one) => !known.has(one.addr));
+    return [...own, ...found.map((one) => ({ server: serverOf(one), from: discover.type, metadata: one.metadata }))];
+  }
+
+  /** Brings the places in line with what is wanted: those that stay keep their peers, those that go take no new connections. */
+  private place(): void {
+    const before = [...this.places];
+    const fresh = this.wanted().map((wanted) => {
+      const at = before.findIndex(({ server, from }) => server.addr === wanted.server.addr && from === wanted.from);
+      return at < 0 ? newPlace(wanted) : keep(before.splice(at, 1)[0], wanted);
+    });
+    for (const place of before) for (const peer of place.peers) peer.removed = true;
+    this.places = fresh;
+    this.rebuild();
   }
 
   private async lookup(): Promise<void> {
@@ -256,7 +294,7 @@ export class Pool {
       return 'failed';
     }
     const known = new Map(place.peers.map((peer) => [peer.host, peer]));
-    const peers = addresses.map((address) => known.get(address) ?? new Peer(server, address));
+    const peers = addresses.map((address) => known.get(address) ?? newPeer(server, address, place));
     const same = peers.length === place.peers.length && peers.every((peer) => known.has(peer.host));
     if (same) return 'same';
     for (const peer of place.peers) peer.removed = !peers.includes(peer);
@@ -265,8 +303,35 @@ export class Pool {
   }
 }
 
-/** The peer of a server whose address is written down; none for a name that has to be looked up. */
-function literalPeers(server: ServerOptions): Peer[] {
-  if (server.path !== null) return [new Peer(server, '')];
-  return LITERAL.test(server.host) ? [new Peer(server, server.host)] : [];
+function newPeer(server: ServerOptions, address: string, { from, metadata }: Wanted): Peer {
+  const peer = new Peer(server, address, from);
+  peer.metadata = metadata;
+  return peer;
+}
+
+/** With a peer where the address is written down; a name has to be looked up first. */
+function newPlace(wanted: Wanted): Place {
+  const { server, from, metadata } = wanted;
+  const address = server.path !== null ? '' : LITERAL.test(server.host) ? server.host : null;
+  return { server, from, metadata, peers: address === null ? [] : [newPeer(server, address, wanted)] };
+}
+
+/** The place with other options; its peers begin the smooth round anew when the weight is another. */
+function keep(place: Place, { server, metadata }: Wanted): Place {
+  for (const peer of place.peers) {
+    if (peer.server.weight !== server.weight) {
+      peer.effectiveWeight = server.weight;
+      peer.currentWeight = 0;
+    }
+    peer.server = server;
+    peer.metadata = metadata;
+  }
+  place.server = server;
+  place.metadata = metadata;
+  return place;
+}
+
+/** What a source does not say is as in a configuration that does not say it. */
+function serverOf({ addr, host, port, weight, backup }: Found): ServerOptions {
+  return { addr, host, port, weight, backup, path: null, down: false, maxFails: 1, failTimeoutMs: 10_000, maxConns: 0 };
 }

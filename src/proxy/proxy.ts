@@ -160,11 +160,35 @@ export interface HealthOptions {
   readonly password: string | null;
 }
 
+/** Where a pool gets servers from while it runs, beside those that are configured. */
+export interface DiscoveryOptions {
+  readonly type: 'dns' | 'srv' | 'file' | 'http' | 'consul';
+  /** Of the host (dns), the SRV records (srv) or the service (consul). */
+  readonly name: string;
+  /** dns: port of every server. file, http: port of an address that has none; 0 = it must have one. */
+  readonly port: number;
+  /** Of the name server, as "host:port"; null = those of the system. */
+  readonly resolver: string | null;
+  readonly path: string;
+  /** http: the document. consul: its address. */
+  readonly url: string;
+  readonly token: string | null;
+  readonly tag: string | null;
+  readonly datacenter: string | null;
+  readonly tls: TlsClientOptions | null;
+  /** Label or metadata key that holds a server's weight. */
+  readonly weightLabel: string;
+  readonly refreshMs: number;
+  readonly timeoutMs: number;
+}
+
 export interface UpstreamOptions {
   readonly name: string;
   readonly balance: 'round_robin' | 'least_conn' | 'ip_hash' | 'hash' | 'consistent_hash' | 'random';
   readonly hashKey: string;
   readonly servers: readonly ServerOptions[];
+  /** null = only those servers. */
+  readonly discover: DiscoveryOptions | null;
   readonly health: HealthOptions | null;
   readonly tls: TlsClientOptions | null;
   readonly slowStartMs: number;
@@ -194,6 +218,48 @@ export interface ProxyListener extends Listener {
   reloadCertificates?(): Promise<void>;
 }
 
+export type DnsRecord =
+  | { readonly type: 'A' | 'AAAA'; readonly ttl: number; readonly address: string }
+  | {
+      readonly type: 'SRV';
+      readonly ttl: number;
+      readonly priority: number;
+      readonly weight: number;
+      readonly port: number;
+      readonly target: string;
+    };
+
+export interface DnsQuery {
+  /** "host:port"; null = the name servers of the system. */
+  readonly server: string | null;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HttpQuery {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+  readonly tls: TlsClientOptions | null;
+  readonly signal: AbortSignal;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Names in lower case; of a header that came more than once the last one. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Files that a pool reads its servers from. All reject with the reason. */
+export interface WatchedFiles {
+  /** Changes whenever the file may have changed. */
+  stamp(path: string): Promise<string>;
+  read(path: string, maxBytes: number): Promise<string>;
+  /** Throws for what is not this dialect; objects have no prototype to reach. */
+  parse(text: string, dialect: 'json' | 'toml'): unknown;
+}
+
 /** What the proxy needs of transport/. */
 export interface ProxyTransports {
   listen(at: ListenAt, options: ListenerOptions): ProxyListener;
@@ -209,6 +275,11 @@ export interface ProxyTransports {
   connectDatagrams(address: string, port: number): Promise<DatagramSocket>;
   /** Addresses of a host name, at least one. Rejects when there is none. */
   resolve(host: string): Promise<string[]>;
+  /** Records of a name with their Times To Live; rejects when there are none, with the code of the answer. */
+  query(name: string, type: DnsRecord['type'], options: DnsQuery): Promise<readonly DnsRecord[]>;
+  /** One GET, redirects not followed. Rejects when the server cannot be reached, is too slow or says too much. */
+  get(url: string, options: HttpQuery): Promise<HttpAnswer>;
+  readonly files: WatchedFiles;
   /** The same connection, whose reader gets `bytes` first. */
   pushBack(connection: Connection, bytes: Buffer): Connection;
   /** The header that names the ends of `client`; null: one that names nobody. */
@@ -230,6 +301,9 @@ export interface ProxyParts {
 export interface PeerView {
   /** As configured. */
   readonly server: string;
+  /** What names it: the configuration, or a source of discovery. */
+  readonly from: 'config' | DiscoveryOptions['type'];
+  readonly metadata: Readonly<Record<string, string>>;
   /** Where it is dialled. */
   readonly address: string;
   readonly weight: number;
@@ -241,9 +315,21 @@ export interface PeerView {
   readonly fails: number;
   readonly lastError: string | null;
 }
+export interface DiscoveryView {
+  readonly type: DiscoveryOptions['type'];
+  /** For people, without credentials. */
+  readonly source: string;
+  readonly servers: number;
+  /** Milliseconds since the last good answer; null = none yet. */
+  readonly ageMs: number | null;
+  /** Why the last answer was not used; null = it was. */
+  readonly error: string | null;
+}
+
 export interface UpstreamView {
   readonly name: string;
   readonly balance: UpstreamOptions['balance'];
   readonly health: 'tcp' | 'mqtt' | null;
+  readonly discovery: DiscoveryView | null;
   readonly servers: readonly PeerView[];
 }

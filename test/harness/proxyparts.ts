@@ -5,7 +5,17 @@ import { Metrics } from '../../src/base/metrics.ts';
 import { encodeConnect } from '../../src/codec/connect.ts';
 import { CONNECT, type ConnectPacket } from '../../src/mqtt/packet.ts';
 import { addressFacts, type Facts } from '../../src/proxy/facts.ts';
-import type { FilterOptions, ProxyOptions, ProxyParts, ServerOptions, UpstreamOptions } from '../../src/proxy/proxy.ts';
+import type {
+  DiscoveryOptions,
+  DnsRecord,
+  FilterOptions,
+  HttpAnswer,
+  HttpQuery,
+  ProxyOptions,
+  ProxyParts,
+  ServerOptions,
+  UpstreamOptions,
+} from '../../src/proxy/proxy.ts';
 import { listenMemory, MemoryNetwork } from '../../src/transport/memory.ts';
 import { encodeProxyHeader } from '../../src/transport/proxyline.ts';
 import { withPushback } from '../../src/transport/pushback.ts';
@@ -54,6 +64,25 @@ export function serverOptions(addr: string, fields: Partial<ServerOptions> = {})
   };
 }
 
+export function discoveryOptions(fields: Partial<DiscoveryOptions>): DiscoveryOptions {
+  return {
+    type: 'http',
+    name: '',
+    port: 1883,
+    resolver: null,
+    path: '',
+    url: 'http://sd.example/targets',
+    token: null,
+    tag: null,
+    datacenter: null,
+    tls: null,
+    weightLabel: 'weight',
+    refreshMs: 10_000,
+    timeoutMs: 1000,
+    ...fields,
+  };
+}
+
 export function upstreamOptions(
   name: string,
   servers: readonly ServerOptions[],
@@ -65,6 +94,7 @@ export function upstreamOptions(
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the proxy
     hashKey: '${clientid}',
     servers,
+    discover: null,
     health: null,
     tls: null,
     slowStartMs: 0,
@@ -133,6 +163,12 @@ export interface MemoryParts {
   readonly dialled: string[];
   /** What names stand for; a name that is not here cannot be resolved. */
   readonly names: Map<string, string[]>;
+  /** Records by "type name"; a name that is not here has none. */
+  readonly records: Map<string, DnsRecord[]>;
+  /** What a web server answers; by default it cannot be reached. */
+  readonly web: { answer: (url: string, query: HttpQuery) => Promise<HttpAnswer> };
+  /** Texts of files by path. */
+  readonly files: Map<string, string>;
   /** What went to the built-in broker. */
   readonly local: Connection[];
 }
@@ -144,6 +180,18 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
   const network = new MemoryNetwork();
   const dialled: string[] = [];
   const names = new Map<string, string[]>();
+  const records = new Map<string, DnsRecord[]>();
+  const files = new Map<string, string>();
+  const web: MemoryParts['web'] = {
+    answer: async () => {
+      throw new Error('no web server here');
+    },
+  };
+  const textOf = (path: string): string => {
+    const text = files.get(path);
+    if (text === undefined) throw new Error(`no file ${path}`);
+    return text;
+  };
   const local: Connection[] = [];
   const nothing = async (): Promise<never> => {
     throw new Error('no datagrams here');
@@ -170,11 +218,22 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
         if (found === undefined) throw new Error(`${host} is not known`);
         return found;
       },
+      query: async (name, type) => {
+        const found = records.get(`${type} ${name}`);
+        if (found === undefined) throw new Error(`${name}: NXDOMAIN`);
+        return found;
+      },
+      get: (url, query) => web.answer(url, query),
+      files: {
+        stamp: async (path) => textOf(path),
+        read: async (path) => textOf(path),
+        parse: (text) => JSON.parse(text) as unknown,
+      },
       pushBack: withPushback,
       proxyHeader: (version) => encodeProxyHeader(version, null, null),
     },
   };
-  return { parts, clock, metrics, network, dialled, names, local };
+  return { parts, clock, metrics, network, dialled, names, records, web, files, local };
 }
 
 function placeOf(target: DialTarget): string {
