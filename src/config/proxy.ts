@@ -132,11 +132,28 @@ export interface UpstreamServer {
   readonly source: Position;
 }
 
+export interface DiscoveryConfig {
+  readonly type: 'dns' | 'srv' | 'file' | 'http' | 'consul';
+  readonly name: string;
+  readonly port: number;
+  readonly resolver: string | null;
+  readonly path: string;
+  readonly url: string;
+  readonly token: string | null;
+  readonly tag: string | null;
+  readonly datacenter: string | null;
+  readonly tls: TlsClientConfig | null;
+  readonly weightLabel: string;
+  readonly refreshMs: number;
+  readonly timeoutMs: number;
+}
+
 export interface UpstreamConfig {
   readonly name: string;
   readonly balance: 'round_robin' | 'least_conn' | 'ip_hash' | 'hash' | 'consistent_hash' | 'random';
   readonly hashKey: string;
   readonly servers: readonly UpstreamServer[];
+  readonly discover: DiscoveryConfig | null;
   readonly health: {
     readonly type: 'tcp' | 'mqtt';
     readonly intervalMs: number;

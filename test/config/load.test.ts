@@ -183,7 +183,11 @@ describe('the schema', () => {
       '1:24 mqtt.max_packet_size: at least 20 bytes are needed',
     ],
     ['a missing key', 'bridges.nng.pub.p {\n enable = true\n}', '1:19 bridges.nng.pub.p.pub_url: is missing'],
-    ['an empty list of servers', 'upstreams.u { servers = [ ] }', '1:25 upstreams.u.servers: at least one is needed'],
+    [
+      'an empty list of servers',
+      'upstreams.u { servers = [ ] }',
+      '1:25 upstreams.u.servers: at least one is needed, or discover',
+    ],
     [
       'a block where a value belongs',
       'log.level { x = 1 }',

@@ -190,7 +190,29 @@ describe('upstreams', () => {
       'balance: round_robin |',
     );
     expect(problems('upstreams.local { servers = [ { addr = "h:1" } ] }')[0]).toContain('local is the built-in broker');
-    expect(problems('upstreams.a { }')[0]).toContain('servers: is missing');
+    expect(problems('upstreams.a { }')[0]).toContain('servers: at least one is needed, or discover');
+  });
+
+  test('discovery keeps defaults and units, and needs no server of its own', () => {
+    const text = 'upstreams.a { discover { type = consul, name = mqtt, url = "http://127.0.0.1:8500", refresh = 1m } }';
+    expect(config(text).upstreams[0]).toMatchObject({
+      servers: [],
+      discover: { type: 'consul', name: 'mqtt', url: 'http://127.0.0.1:8500', refreshMs: 60_000, timeoutMs: 5000 },
+    });
+  });
+
+  test.each([
+    ['type = dns, name = h', 'port: required with type = dns'],
+    ['type = dns, port = 1883', 'name: required with type = dns'],
+    ['type = srv', 'name: required with type = srv'],
+    ['type = file', 'path: required with type = file'],
+    ['type = http', 'url: required with type = http'],
+    ['type = http, url = "ftp://h/"', 'url: an http:// or https:// URL expected'],
+    ['type = consul, url = "http://h"', 'name: required with type = consul'],
+    ['type = zookeeper', 'type: dns | srv | file | http | consul'],
+    ['name = x', 'type: is missing'],
+  ])('discovery with %s is refused', (keys, problem) => {
+    expect(problems(`upstreams.a { discover { ${keys} } }`).join()).toContain(problem);
   });
 
   test('servers that are all down are warned about', () => {

@@ -106,6 +106,7 @@ const UPSTREAM_COLUMNS: readonly Column[] = [
   column('UPSTREAM', 'upstream'),
   column('SERVER', 'server'),
   column('ADDRESS', 'address'),
+  column('FROM', 'from'),
   column('STATE', 'state'),
   column('WEIGHT', 'weight', true),
   column('OPEN', 'connections', true),

@@ -3,6 +3,7 @@
 
 import { compilePattern } from '../pattern.ts';
 import type {
+  DiscoveryConfig,
   MapEntry,
   ProxyConfig,
   ProxyFilterConfig,
@@ -16,7 +17,7 @@ import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { nearest } from '../values.ts';
 import { tlsClient } from './bridges.ts';
-import { address, proxyProtocolFrom, tlsNames, tlsServer } from './values.ts';
+import { address, checkHttpUrl, proxyProtocolFrom, tlsNames, tlsServer } from './values.ts';
 
 type ProxyKeys = CheckedRoot['proxy'] extends ReadonlyMap<string, infer T> ? T : never;
 type UpstreamKeys = CheckedRoot['upstreams'] extends ReadonlyMap<string, infer T> ? T : never;
@@ -224,12 +225,16 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
   checkEnv(block, 'hash_key', block.hash_key, hasEnv, sink);
   if (block.health !== null && block.health.password !== null && block.health.username === null)
     sink.refuse(block.health, 'password', 'needs a username');
-  if (block.servers.every((server) => server.down)) sink.doubt(block, 'servers', 'every server is down');
+  if (block.servers.length === 0 && block.discover === null)
+    sink.refuse(block, 'servers', 'at least one is needed, or discover');
+  else if (block.servers.length > 0 && block.servers.every((server) => server.down) && block.discover === null)
+    sink.doubt(block, 'servers', 'every server is down');
   return {
     name,
     balance: block.balance,
     hashKey: block.hash_key,
     servers: block.servers.map((server) => upstreamServer(server, sink)),
+    discover: block.discover === null ? null : discovery(block.discover, sink),
     health:
       block.health === null
         ? null
@@ -248,6 +253,29 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
     dnsRefreshMs: block.dns_refresh,
     sendProxyProtocol: block.send_proxy_protocol,
     source: sink.at(block),
+  };
+}
+
+/** Keys that a type of discovery cannot do without. */
+const REQUIRED = {
+  dns: ['name', 'port'],
+  srv: ['name'],
+  file: ['path'],
+  http: ['url'],
+  consul: ['name', 'url'],
+} as const;
+
+function discovery(block: NonNullable<UpstreamKeys['discover']>, sink: Sink): DiscoveryConfig {
+  for (const key of REQUIRED[block.type])
+    if (block[key] === '' || block[key] === 0) sink.refuse(block, key, `required with type = ${block.type}`);
+  if (block.url !== '') checkHttpUrl(block, block.url, sink);
+  const { type, name, port, resolver, path, url, token, tag, datacenter } = block;
+  return {
+    ...{ type, name, port, resolver, path, url, token, tag, datacenter },
+    tls: block.tls === null ? null : tlsClient(block.tls),
+    weightLabel: block.weight_label,
+    refreshMs: block.refresh,
+    timeoutMs: block.timeout,
   };
 }
 

@@ -321,7 +321,54 @@ export const UPSTREAMS = named(
         text: 'Template that hash and consistent_hash take.',
         check: checkTemplate,
       }),
-      servers: list(SERVER, { min: 1, text: 'The servers.' }),
+      servers: list(SERVER, { text: 'The servers. Required where nothing discovers any.' }),
+      discover: optional(
+        {
+          type: word(['dns', 'srv', 'file', 'http', 'consul'], {
+            text: 'dns: A and AAAA records. srv: SRV records. file: a JSON or TOML file. http: a document in the form of Prometheus http_sd. consul: the healthy instances of a service.',
+            example: 'srv',
+          }),
+          name: text({
+            default: '',
+            text: 'Host name (dns), name of the SRV records (srv) or of the service (consul).',
+            example: '_mqtt._tcp.example.org',
+          }),
+          port: int({
+            default: 0,
+            max: 65535,
+            text: 'Port of servers whose address comes without one. Required with type dns.',
+          }),
+          resolver: text({
+            default: null,
+            text: 'Name server, host:port. Default: those of the system.',
+            example: '127.0.0.1:53',
+            check: checkBind,
+          }),
+          path: text({ default: '', text: 'With type file: the file.', example: '/etc/tidegate/servers.json' }),
+          url: text({
+            default: '',
+            text: 'With type http: the document. With type consul: the address of its HTTP API.',
+            example: 'http://127.0.0.1:8500',
+          }),
+          token: text({
+            default: null,
+            secret: true,
+            text: 'Bearer token (http), or ACL token (consul).',
+            example: 'change-me',
+          }),
+          tag: text({ default: null, text: 'With type consul: only instances with this tag.', example: 'edge' }),
+          datacenter: text({ default: null, text: 'With type consul: its datacenter.', example: 'dc1' }),
+          tls: optional(TLS_CLIENT, { unknown: 'error', text: 'How an https URL is verified.' }),
+          weight_label: text({ default: 'weight', text: 'Label or metadata key that holds the weight of a server.' }),
+          refresh: duration({
+            default: '10s',
+            min: 100,
+            text: 'Time between two questions; with types dns and srv the records say it themselves.',
+          }),
+          timeout: duration({ default: '5s', min: 10, text: 'Time for an answer.' }),
+        },
+        { unknown: 'error', text: 'Servers that are found while the gateway runs, beside those of servers.' },
+      ),
       health: optional(
         {
           type: word(['tcp', 'mqtt'], { default: 'tcp', text: 'Connect only, or wait for a CONNACK.' }),

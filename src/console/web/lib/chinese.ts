@@ -2,6 +2,8 @@
 
 export const CHINESE: Readonly<Record<string, string>> = {
   Clients: '客户端',
+  '{n} servers found by discovery:': '服务发现找到 {n} 个服务器：',
+  'The last answer was not used: {n}': '最近一次应答未被采用：{n}',
   'MQTT topic filter': 'MQTT 主题过滤器',
   'MQTT topic': 'MQTT 主题',
   'as in the frame': '与帧中相同',

@@ -168,6 +168,8 @@ export interface LogLine {
 
 export interface ProxyServer {
   readonly server: string;
+  /** 'config', or the type of discovery that has found it. */
+  readonly from: string;
   readonly address: string;
   readonly weight: number;
   readonly backup: boolean;
@@ -181,6 +183,13 @@ export interface Upstream {
   readonly name: string;
   readonly balance: string;
   readonly health: string | null;
+  readonly discovery?: {
+    readonly type: string;
+    readonly source: string;
+    readonly servers: number;
+    readonly ageMs: number | null;
+    readonly error: string | null;
+  } | null;
   readonly servers: readonly ProxyServer[];
 }
 

@@ -61,6 +61,18 @@ function Routes({ proxies }: { readonly proxies: Readonly<Record<string, Proxy>>
   );
 }
 
+/** Where the servers of a pool are looked for, and how that goes. */
+function Discovery({ pool: { discovery } }: { readonly pool: Upstream }) {
+  if (!discovery) return null;
+  const { source, servers, error } = discovery;
+  return (
+    <p class={error === null ? 'muted' : 'warn-text'}>
+      {t('{n} servers found by discovery:', { n: servers })} <code>{source}</code>
+      {error !== null && ` ${t('The last answer was not used: {n}', { n: error })}`}
+    </p>
+  );
+}
+
 function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged: () => void }) {
   const drain = (server: string, on: boolean): void => {
     const done = on ? t('{n} gets no new connections.', { n: server }) : t('{n} is in its pool again.', { n: server });
@@ -80,6 +92,7 @@ function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged
         </span>
       }
     >
+      <Discovery pool={pool} />
       <Scroll look="table-box" label={pool.name}>
         <table>
           <thead>
@@ -102,6 +115,7 @@ function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged
                 <td>
                   <code>{server.server}</code>
                   {server.address !== server.server && <span class="muted"> {server.address}</span>}
+                  {server.from !== 'config' && <span class="mini">{server.from}</span>}
                   {server.backup && <span class="mini">{t('backup')}</span>}
                 </td>
                 <td>
