@@ -48,6 +48,18 @@ class LongTimer implements Timer {
   }
 }
 
+/** Resolves when `promise` has settled, or after `limitMs`. */
+export function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(limitMs, resolve);
+    const done = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    promise.then(done, done);
+  });
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),

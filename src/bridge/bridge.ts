@@ -163,11 +163,17 @@ export interface RemoteStatus {
 /** What the supervisor asks of a worker, whichever direction. */
 export interface BridgeWorker {
   readonly options: BridgeOptions;
-  /** Begins; resolves when every listener has had its first try, never rejects for what the network does. */
+  /** Takes the messages of its rules from now on; they wait until it is started. */
+  take(): void;
+  /** Begins, after take(); resolves when every listener has had its first try, never rejects for what the network does. */
   start(): Promise<void>;
   /** Takes other rules and endpoints while it runs; false when the change needs a new worker. */
   change(options: BridgeOptions): boolean;
-  /** Stops accepting messages, lets queued ones leave for up to `deadlineMs`. */
-  stop(deadlineMs: number): Promise<void>;
+  /** Takes no more messages from the local broker. */
+  leave(): void;
+  /** Takes nothing more in from its remote end: what is not acknowledged by then stays there. */
+  quiet(): void;
+  /** After leave(): lets queued messages leave for up to `deadlineMs`. `replaced`: another worker goes on with what is kept. */
+  stop(deadlineMs: number, replaced: boolean): Promise<void>;
   status(): BridgeStatus;
 }

@@ -7,8 +7,10 @@ import type { BridgeOptions, BridgeStatus, BridgeType, BridgeWorker } from './br
 import { NngBridge } from './nng/bridge.ts';
 import type { BridgeParts } from './nng/link.ts';
 
-/** How long a bridge that is removed or restarted may take to let queued messages leave. */
+/** How long a bridge that is given another worker may take to let messages leave that cannot wait for it. */
 const CHANGE_DEADLINE_MS = 1000;
+/** The same for one that is removed or disabled: the last that a healthy remote end gets. */
+const REMOVE_DEADLINE_MS = 3000;
 
 export type ChangeOutcome = 'ok' | 'missing' | 'exists';
 
@@ -42,12 +44,15 @@ export class Supervisor implements Service {
   async stop(deadlineMs: number): Promise<void> {
     if (this.state === 'stopped') return;
     this.state = 'stopped';
+    // First nothing comes in any more: what one bridge brings in another one may have to take out.
+    for (const { worker } of this.entries.values()) worker?.quiet();
     await Promise.all(
       [...this.entries.values()].map((entry) =>
         this.inLine(entry, async () => {
           const { worker } = entry;
           entry.worker = null;
-          await worker?.stop(deadlineMs);
+          worker?.leave();
+          await worker?.stop(deadlineMs, false);
         }),
       ),
     );
@@ -95,7 +100,8 @@ export class Supervisor implements Service {
     await this.inLine(entry, async () => {
       const { worker } = entry;
       entry.worker = null;
-      await worker?.stop(CHANGE_DEADLINE_MS);
+      worker?.leave();
+      await worker?.stop(REMOVE_DEADLINE_MS, false);
       // A bridge of that name may have been added meanwhile; its series are its own.
       if (this.entries.has(key)) return;
       if (type === 'mqtt') this.parts.mqtt?.forget(name);
@@ -123,9 +129,13 @@ export class Supervisor implements Service {
     if (this.state !== 'running' || same(before, options)) return;
     const { worker } = entry;
     if (worker !== null && options.enable && worker.change(options)) return;
-    entry.worker = null;
-    await worker?.stop(CHANGE_DEADLINE_MS);
-    await this.begin(entry);
+    const next = options.enable ? await this.make(options) : null;
+    // In one go: no message is taken by neither or by both.
+    worker?.leave();
+    next?.take();
+    await worker?.stop(next === null ? REMOVE_DEADLINE_MS : CHANGE_DEADLINE_MS, next !== null);
+    entry.worker = next;
+    await next?.start();
   }
 
   private run(entry: Entry): Promise<void> {
@@ -137,6 +147,7 @@ export class Supervisor implements Service {
     if (!options.enable || this.state !== 'running') return;
     const worker = await this.make(options);
     entry.worker = worker;
+    worker.take();
     await worker.start();
   }
 

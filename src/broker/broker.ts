@@ -205,4 +205,9 @@ export interface Engine extends Broker {
   dropRevoked(revoked: (listener: string, username: string | null) => boolean): number;
   /** Who a connected client is, as its rights are judged. */
   identity(clientId: string): Identity | undefined;
+  /**
+   * Takes no new connections and reads no more from clients; what was read is answered as far as it is accepted within `deadlineMs`, then
+   * all connections are closed. Comes before stop(), while bridges still take messages.
+   */
+  stopClients(deadlineMs: number): Promise<void>;
 }

@@ -37,6 +37,8 @@ import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
 
 /** Time for events that wait when the webhook is configured anew. */
 const HOOK_DRAIN_MS = 1000;
+/** The part of the time for a stop that clients may wait for their last acknowledgements. */
+const CLIENTS_SHARE = 0.4;
 
 export interface GatewayParts {
   readonly log: Log;
@@ -121,6 +123,8 @@ export class Gateway implements Service {
     this.running = { access, broker, bridges, control, listeners };
     await this.startWebhook(config);
     const web = await this.startWeb(config, this.running);
+    // Stopped in the order of the data: nobody new, then clients, then bridges, then the store.
+    this.started.push({ name: 'clients', stop: (deadlineMs) => broker.stopClients(deadlineMs * CLIENTS_SHARE) });
     this.started.push({ name: 'listeners', stop: () => listeners.stop() });
     await listeners.start(config.listeners, config.mqtt.maxPacketSize);
     await this.applyProxies(config);

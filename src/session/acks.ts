@@ -69,6 +69,11 @@ export class Acks {
     });
   }
 
+  /** Resolves when nothing waits any more, or at close(). */
+  emptied(): Promise<void> {
+    return this.waiting.length === 0 ? Promise.resolve() : this.calmed(0);
+  }
+
   /**
    * Answers now, or when `hold` is done and all earlier ones are answered.
    * @param bytes what the message weighs while it waits
@@ -99,6 +104,9 @@ export class Acks {
   /** The connection has gone: nothing is answered any more. */
   close(): void {
     this.waiting.clear();
+    const { calm } = this;
+    this.calm = null;
+    calm?.();
   }
 
   private drain(): void {

@@ -118,6 +118,13 @@ export class Client {
     this.reader.start();
   }
 
+  /** Reads no more. Resolves when what was read is answered, or the connection has gone. */
+  lastAnswers(): Promise<void> {
+    this.reader.close();
+    this.connection.pause();
+    return this.acks?.emptied() ?? Promise.resolve();
+  }
+
   // ---- ends
 
   /** Closes with a 5.0 DISCONNECT (older versions: just closes). The will is sent unless `withWill` is false. */

@@ -71,6 +71,7 @@ export class KillGateway {
   private readonly file: string;
   private child: ChildProcess | null = null;
   private text = '';
+  private reloads = 0;
 
   /** `conf` names its folder `{dir}`; its listener must be tcp on port 0. */
   constructor(program: Program, conf: string, surroundings: Surroundings = {}) {
@@ -93,6 +94,7 @@ export class KillGateway {
     await new Promise<void>((resolve, reject) => {
       const take = (chunk: string): void => {
         this.text = (this.text + chunk).slice(-KEPT_TEXT);
+        if (chunk.includes('GW-RELOAD')) this.reloads++;
         const ready = /GW-READY.*?127\.0\.0\.1:(\d+)/.exec(this.text);
         if (ready === null) return;
         this.port = Number(ready[1]);
@@ -113,6 +115,37 @@ export class KillGateway {
     child.kill('SIGKILL');
     await ended;
     this.surroundings.afterKill?.(this.folder);
+  }
+
+  /** Stops it in order (SIGTERM); gives its exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.child;
+    if (child === null) return null;
+    this.child = null;
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    const [code] = (await ended) as [number | null];
+    return code;
+  }
+
+  /** Gives it another configuration and waits until it is in force. */
+  async reload(conf: string): Promise<void> {
+    writeFileSync(this.file, conf.replaceAll('{dir}', this.folder));
+    const child = this.child;
+    if (child === null) return;
+    const before = this.reloads;
+    child.kill('SIGHUP');
+    await new Promise<void>((resolve, reject) => {
+      const look = (): void => {
+        if (this.reloads === before) return;
+        child.stdout?.off('data', look);
+        child.stderr?.off('data', look);
+        resolve();
+      };
+      child.stdout?.on('data', look);
+      child.stderr?.on('data', look);
+      child.once('exit', (code) => reject(new Error(`the gateway ended with ${code}: ${this.text}`)));
+    });
   }
 
   /** What it has written since its start, the last part of it. */

@@ -34,6 +34,11 @@ export class RemoteAcks {
     this.options = options;
   }
 
+  /** Messages that have no answer yet. */
+  get length(): number {
+    return this.pending.length;
+  }
+
   /** Answers when `hold` is done and all earlier ones are answered. */
   answer(type: AckPacket['type'], packetId: number, reasonCode: number, hold: Hold | null): void {
     if (hold === null && this.pending.length === 0) {

@@ -31,7 +31,6 @@ import { Via } from './via.ts';
 const WARN_EVERY_MS = 1000;
 /** Looks at the outbox while a stop waits for it. */
 const DRAIN_MS = 20;
-const MOST_DRAIN_MS = 2000;
 /** For DISCONNECT to leave. */
 const GOODBYE_MS = 500;
 /** What may be published here is asked of this user, with the bridge's client id. */
@@ -110,7 +109,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     this.fetcher = new Fetcher(options, parts, this.warn, this);
   }
 
-  async start(): Promise<void> {
+  take(): void {
     this.client = this.parts.broker.attach({
       clientId: this.clientId,
       username: USERNAME,
@@ -120,6 +119,9 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     });
     this.takeRules();
     this.fetcher.start(this.client);
+  }
+
+  async start(): Promise<void> {
     this.dial();
   }
 
@@ -137,14 +139,23 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     return true;
   }
 
-  async stop(deadlineMs: number): Promise<void> {
+  leave(): void {
+    this.leaveRules();
+  }
+
+  quiet(): void {
+    this.remote?.quiet();
+  }
+
+  async stop(deadlineMs: number, replaced: boolean): Promise<void> {
     if (this.stopped) return;
     this.stopped = true;
-    this.leaveRules();
     this.retry.cancel();
     this.attempt?.abort();
-    await this.drained(deadlineMs);
-    const left = this.outbox.length;
+    // What came is answered, but nothing more is taken: the remote keeps it.
+    this.quiet();
+    await this.drained(deadlineMs, replaced);
+    const left = replaced ? 0 : this.outbox.length;
     this.remote?.close(GOODBYE_MS);
     this.outbox.detach(true);
     this.remote = null;
@@ -389,11 +400,14 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     if (!told) this.log(state === 'connected' ? 'info' : 'warn', 'MQB-STATE', { ...this.labels, state, ...fields });
   }
 
-  private async drained(deadlineMs: number): Promise<void> {
-    const { clock } = this.parts;
-    // What is stored is not lost, and others have to stop as well.
-    const endMs = clock.mono() + Math.min(deadlineMs / 2, MOST_DRAIN_MS);
-    while (this.remote?.open === true && (this.outbox.length > 0 || this.remote.unsentBytes > 0)) {
+  /** Waits until the remote has acknowledged everything, or what it has been sent when another worker sends the rest. */
+  private async drained(deadlineMs: number, replaced: boolean): Promise<void> {
+    const { outbox, parts } = this;
+    const { clock } = parts;
+    const endMs = clock.mono() + Math.max(0, deadlineMs - GOODBYE_MS);
+    if (replaced) outbox.hold();
+    const left = (): number => (replaced ? outbox.inflight : outbox.length);
+    while (this.remote?.open === true && left() + this.remote.unsentBytes + this.remote.unanswered > 0) {
       if (clock.mono() >= endMs) return;
       await new Promise<void>((resolve) => clock.after(DRAIN_MS, resolve));
     }

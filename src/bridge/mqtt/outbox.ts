@@ -91,6 +91,7 @@ export class MqttOutbox {
   private owed: OutMessage[] = [];
   private owedSent = 0;
   private resumed = false;
+  private held = false;
   /** QoS 2 exchanges under way on this connection. */
   private exchanges = 0;
   private link: OutLink | null = null;
@@ -157,7 +158,8 @@ export class MqttOutbox {
   /** Sends a message of QoS 0 without keeping it. False when it has to be taken: no connection, no room, or others come first. */
   pass(message: Outgoing, rule: number): boolean {
     const { link } = this;
-    if (link === null || !link.room || this.waiting.length > 0 || this.owedSent < this.owed.length) return false;
+    if (link === null || this.held || !link.room || this.waiting.length > 0 || this.owedSent < this.owed.length)
+      return false;
     const counters = this.count(rule);
     if (link.publish(message, 0, false) < 0) counters?.drop('too-large');
     else if (counters !== null) {
@@ -170,6 +172,7 @@ export class MqttOutbox {
   /** A connection is open. `resumed`: the remote still has the session, so what is in flight is sent again under its packet ids [MQTT-4.4.0-1]. */
   attach(link: OutLink, resumed: boolean): void {
     this.link = link;
+    this.held = false;
     this.resumed = resumed;
     this.exchanges = 0;
     const pending = [...this.flying];
@@ -201,10 +204,15 @@ export class MqttOutbox {
     }
   }
 
+  /** Nothing new is sent on this connection; what is on its way may be acknowledged. */
+  hold(): void {
+    this.held = true;
+  }
+
   /** Sends what may be sent now. Called when the window or the connection has room again. */
   pump(): void {
     const { link } = this;
-    if (link === null) return;
+    if (link === null || this.held) return;
     while (this.owedSent < this.owed.length) {
       const message = this.owed[this.owedSent];
       if (!link.room || !this.fits(message, link)) return;

@@ -88,6 +88,7 @@ export class Remote implements OutLink {
   /** Packet ids of QoS 2 messages that have their PUBREC and not their PUBREL; outlives the connection. */
   private readonly inbound: Set<number>;
   private state: 'connecting' | 'open' | 'closed' = 'connecting';
+  private deaf = false;
   private timer: Timer | null = null;
   private readonly startedMs: number;
   private readonly pulse: Pulse;
@@ -160,6 +161,16 @@ export class Remote implements OutLink {
 
   get room(): boolean {
     return this.writer.queuedBytes < WRITE_BUFFER;
+  }
+
+  /** Messages of the remote that are not acknowledged yet. */
+  get unanswered(): number {
+    return this.acks.length;
+  }
+
+  /** Takes no more messages of the remote: without an acknowledgement they stay there. */
+  quiet(): void {
+    this.deaf = true;
   }
 
   start(connect: ConnectPacket): void {
@@ -318,6 +329,7 @@ export class Remote implements OutLink {
   }
 
   private message(publication: Publication): void {
+    if (this.deaf) return;
     const { qos, packetId } = publication;
     let identifiers: readonly number[] | null = null;
     const { properties } = publication;

@@ -52,13 +52,26 @@ export class Backlog {
   private handed: Handed[] = [];
   /** Spooled frames among `waiting`. */
   private spooledCount = 0;
+  /** Of the first frame that was spooled here; -1 = none yet. */
+  private firstSequence = -1;
   private timer: Timer | null = null;
   private emptied: (() => void) | null = null;
   private draining = false;
 
   constructor(options: BacklogOptions) {
     this.options = options;
-    for (const frame of options.spool.pending()) this.spooled(frame, options.countersOf(frame.rule));
+  }
+
+  /** Frames that an earlier worker or process has left in the spool wait in front of what this one was given. */
+  adopt(): void {
+    const { spool, countersOf } = this.options;
+    const left: SpooledFrame[] = [];
+    for (const frame of spool.pending()) {
+      if (this.firstSequence >= 0 && frame.sequence >= this.firstSequence) break;
+      left.push(frame);
+    }
+    for (const frame of left.reverse()) this.waiting.unshift(waitingOf(frame, countersOf(frame.rule)));
+    this.spooledCount += left.length;
   }
 
   get length(): number {
@@ -83,8 +96,8 @@ export class Backlog {
 
   /** Takes a frame that the spool has. */
   spooled(spooled: SpooledFrame, counters: RuleCounters): void {
-    const { frame, payloadBytes } = spooled;
-    this.waiting.push({ frame, payloadBytes, counters, hold: null, spooled });
+    if (this.firstSequence < 0) this.firstSequence = spooled.sequence;
+    this.waiting.push(waitingOf(spooled, counters));
     this.spooledCount++;
   }
 
@@ -205,4 +218,9 @@ export class Backlog {
     if (lost.length > 0) this.drain();
     if (this.handed.length > 0) this.lookLater();
   }
+}
+
+function waitingOf(spooled: SpooledFrame, counters: RuleCounters): Waiting {
+  const { frame, payloadBytes } = spooled;
+  return { frame, payloadBytes, counters, hold: null, spooled };
 }

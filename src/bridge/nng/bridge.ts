@@ -34,7 +34,7 @@ export class NngBridge implements BridgeWorker {
     this.in = 'subscription' in options ? new NngIn(options, parts) : null;
   }
 
-  start(): Promise<void> {
+  take(): void {
     this.client = this.parts.broker.attach({
       clientId: this.clientId,
       username: 'nngproxy_bridge',
@@ -46,6 +46,10 @@ export class NngBridge implements BridgeWorker {
     this.out?.start(this.client);
     this.in?.start(this.client);
     this.showRules();
+  }
+
+  start(): Promise<void> {
+    this.out?.adopt();
     return this.link.open(this.options, (socket) => {
       this.out?.attach(socket);
       this.in?.attach(socket);
@@ -64,10 +68,19 @@ export class NngBridge implements BridgeWorker {
     return true;
   }
 
+  leave(): void {
+    this.out?.leave();
+  }
+
+  quiet(): void {
+    this.in?.quiet();
+  }
+
   async stop(deadlineMs: number): Promise<void> {
     const { clock } = this.parts;
     const endMs = clock.mono() + deadlineMs;
-    await this.out?.finish(deadlineMs);
+    // Half of the time for frames that wait here, the rest for what the peers' connections hold.
+    await this.out?.finish(deadlineMs / 2);
     await this.link.stop(Math.max(0, endMs - clock.mono()));
     this.out?.stop();
     this.in?.stop();

@@ -43,13 +43,14 @@ export class NngIn {
   private held = 0;
   private heldBytes = 0;
   private paused = false;
+  private ended = false;
   private framesUntilLook = LOOK_FRAMES;
   private bytesUntilLook = LOOK_BYTES;
   /** What the gateway's budget holds for a moment: the socket, unless it is held for another reason. */
   private readonly source = {
     pause: (): void => this.socket?.pause(),
     resume: (): void => {
-      if (!this.paused) this.socket?.resume();
+      if (!this.paused && !this.ended) this.socket?.resume();
     },
   };
 
@@ -75,6 +76,12 @@ export class NngIn {
     if (socket.protocol === 'sub0') socket.subscribe(EVERYTHING);
     socket.onMessage((bytes, start, end, pipe) => this.received(bytes, start, end, pipe));
     socket.onRun?.((...run) => this.receivedRun(...run));
+  }
+
+  /** Reads no more. */
+  quiet(): void {
+    this.ended = true;
+    this.socket?.pause();
   }
 
   change(options: ReceivingBridgeOptions): void {
@@ -237,7 +244,7 @@ export class NngIn {
     this.heldBytes -= bytes;
     if (!this.paused || this.held > MOST_HELD / 2 || this.heldBytes > MOST_HELD_BYTES / 2) return;
     this.paused = false;
-    this.socket?.resume();
+    if (!this.ended) this.socket?.resume();
   }
 
   private lost(bytes: Uint8Array, start: number, end: number, pipe: PipeView): void {

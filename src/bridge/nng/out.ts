@@ -96,10 +96,19 @@ export class NngOut {
     this.subscribe(false);
   }
 
-  /** Takes no more messages; gives those that wait up to `deadlineMs` to leave. */
-  async finish(deadlineMs: number): Promise<void> {
+  /** Takes up what an earlier worker or process has left in the spool. */
+  adopt(): void {
+    this.backlog.adopt();
+  }
+
+  /** Takes no more messages. */
+  leave(): void {
     this.unsubscribe();
     this.client = null;
+  }
+
+  /** Gives frames that wait up to `deadlineMs` to leave. */
+  async finish(deadlineMs: number): Promise<void> {
     await this.backlog.emptiedWithin(deadlineMs);
   }
 

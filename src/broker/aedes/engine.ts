@@ -85,6 +85,7 @@ export class AedesBroker implements Engine {
   private relay: Relay | null = null;
   private shared: SharedStore | null = null;
   private stopping = false;
+  private stopped = false;
 
   constructor(options: AedesBrokerOptions) {
     this.options = options;
@@ -204,11 +205,10 @@ export class AedesBroker implements Engine {
   }
 
   async stop(deadlineMs: number): Promise<void> {
-    if (this.stopping) return;
-    this.stopping = true;
-    for (const timer of this.timers) timer.cancel();
+    if (this.stopped) return;
+    this.stopped = true;
+    await this.stopClients();
     this.sys.stop();
-    for (const front of [...this.fronts]) front.refuse('the server is shutting down');
     const { aedes } = this;
     if (aedes !== null) {
       let timer: Timer | null = null;
@@ -221,6 +221,14 @@ export class AedesBroker implements Engine {
       (timer as Timer | null)?.cancel();
     }
     this.shared?.close();
+  }
+
+  /** What is not acknowledged by now is not: its clients send it again. */
+  async stopClients(): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    for (const timer of this.timers) timer.cancel();
+    for (const front of [...this.fronts]) front.refuse('the server is shutting down');
   }
 
   accept(connection: Connection, listener: ListenerContext): void {

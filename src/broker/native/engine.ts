@@ -1,7 +1,7 @@
 // The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by gateway/gateway.ts.
 // Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
 import type { Access, Identity } from '../../auth/auth.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import { type Clock, type Timer, within } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -74,6 +74,7 @@ export class NativeBroker implements Broker {
   private readonly sys: SysTree;
   private readonly timers: Timer[] = [];
   private stopping = false;
+  private stopped = false;
   private rateSinceMs = 0;
   private rateCount = 0;
   private readonly refusals: Log;
@@ -132,17 +133,26 @@ export class NativeBroker implements Broker {
     this.timers.push(this.core.clock.every(WINDOW_MS, () => this.core.router.turnTopics()));
   }
 
-  /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
   async stop(_deadlineMs: number): Promise<void> {
+    if (this.stopped) return;
+    this.stopped = true;
+    await this.stopClients(0);
+    this.sys.stop();
+    await this.core.journal.close();
+  }
+
+  /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
+  async stopClients(deadlineMs: number): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
     this.registry.stopping = true;
     for (const timer of this.timers) timer.cancel();
-    this.sys.stop();
+    // No packet may follow a DISCONNECT [MQTT-3.14.4-1]: first the acknowledgements leave.
+    const answered = Promise.all([...this.clients_].map((client) => client.lastAnswers()));
+    if (deadlineMs > 0) await within(this.core.clock, deadlineMs, answered);
     this.core.turn.enter();
     for (const client of [...this.clients_]) client.disconnect(SERVER_SHUTTING_DOWN, 'the server is shutting down');
     this.core.turn.leave();
-    await this.core.journal.close();
   }
 
   /** Where bridges keep what their remote end does not have yet. */

@@ -19,7 +19,7 @@ import {
 let benches: MqttBench[] = [];
 afterEach(async () => {
   for (const bench of benches) {
-    const stopping = bench.bridge.stop(0);
+    const stopping = bench.bridge.stop(0, false);
     await bench.clock.advanceAsync(10);
     await stopping;
   }
@@ -688,7 +688,7 @@ describe('changes', () => {
     const call = await b.connected();
     b.publish('up/a', 'x', 1);
     const { packetId } = await call.publish();
-    const stopping = b.bridge.stop(1000);
+    const stopping = b.bridge.stop(1000, false);
     await b.clock.advanceAsync(100);
     expect(call.unread).toBe(0);
     call.ack(PUBACK, packetId);
