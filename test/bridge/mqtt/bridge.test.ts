@@ -29,6 +29,7 @@ afterEach(async () => {
 function bench(...args: ConstructorParameters<typeof MqttBench>): MqttBench {
   const made = new MqttBench(...args);
   benches.push(made);
+  made.bridge.take();
   void made.bridge.start();
   return made;
 }
