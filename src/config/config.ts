@@ -7,8 +7,10 @@
 import type { BridgesConfig } from './bridges.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
+import type { Tree } from './tree.ts';
 
 export type { Position, Problem } from './problem.ts';
+export type { Tree, TreeValue } from './tree.ts';
 
 export type QosLevel = 0 | 1 | 2;
 
@@ -337,10 +339,6 @@ export interface Config {
   readonly broker: BrokerConfig;
   readonly presets: readonly PresetSession[];
 }
-
-/** A tree with the key names of the file, defaults included, sizes in bytes and durations in milliseconds. */
-export type Tree = { readonly [key: string]: TreeValue };
-export type TreeValue = string | number | boolean | null | readonly TreeValue[] | Tree;
 
 export interface LoadOptions {
   /** Path of the file; without it ./tidegate.conf, ./tidegate.toml and the same in /etc/tidegate are tried. */

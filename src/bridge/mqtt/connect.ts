@@ -1,5 +1,6 @@
 // What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE. Pure: options in, packets out.
 // Called by bridge.ts and remote.ts. Sources: MQTT 5.0 sections 3.1, 3.8; 3.1.1 the same; the bridge bit 0x80 of the Protocol Level.
+import { parseBrokerUrl } from '../../base/brokerurl.ts';
 import type { ConnectPacket, SubscribePacket, SubscriptionRequest, Will } from '../../mqtt/packet.ts';
 import { CONNECT, SUBSCRIBE } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
@@ -14,31 +15,19 @@ const SYSTEM_TLS: TlsClientOptions = {
   verify: true,
   serverName: null,
 };
-const DEFAULT_PORTS: ReadonlyMap<string, number> = new Map([
-  ['mqtt-tcp', 1883],
-  ['mqtt', 1883],
-  ['tls+mqtt-tcp', 8883],
-  ['mqtts', 8883],
-]);
-
 /** Where a server's URL leads; null when it is no URL of a kind that is known here. */
 export function remoteTarget(
   server: string,
   options: Pick<MqttBridgeOptions, 'tls'> & { readonly tcp: { readonly bindInterface: string | null } },
 ): DialTarget | null {
   const tls = options.tls ?? SYSTEM_TLS;
-  const cut = server.indexOf('://');
-  const scheme = server.slice(0, Math.max(0, cut));
-  if (scheme === 'ws') return { kind: 'ws', url: server, subprotocol: 'mqtt' };
-  if (scheme === 'wss') return { kind: 'wss', url: server, subprotocol: 'mqtt', tls };
-  const defaultPort = DEFAULT_PORTS.get(scheme);
-  if (defaultPort === undefined) return null;
-  const found = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([^:/[\]]{1,255}))(?::(\d{1,5}))?\/?$/.exec(server.slice(cut + 3));
-  if (found === null) return null;
-  const port = found[3] === undefined ? defaultPort : Number(found[3]);
-  if (port > 65_535) return null;
-  const place = { host: found[1] ?? found[2] ?? '', port, interface: options.tcp.bindInterface ?? undefined };
-  return scheme === 'mqtt-tcp' || scheme === 'mqtt' ? { kind: 'tcp', ...place } : { kind: 'tls', ...place, tls };
+  const url = parseBrokerUrl(server);
+  if (typeof url === 'string' || url.kind === 'quic') return null;
+  const { kind, host, port } = url;
+  if (kind === 'ws') return { kind, url: server, subprotocol: 'mqtt' };
+  if (kind === 'wss') return { kind, url: server, subprotocol: 'mqtt', tls };
+  const place = { host, port, interface: options.tcp.bindInterface ?? undefined };
+  return kind === 'tcp' ? { kind, ...place } : { kind, ...place, tls };
 }
 
 function pairs(userProperty: UserProperties): [string, string][] | undefined {

@@ -1,10 +1,10 @@
 // From the checked tree to NngConfig and MqttBridgeConfig, with the checks that take more than one key.
 // Called by build.ts, and by the REST API through config/documents.ts. Pure: problems go to the sink; loops are found by config/loops.ts.
 // Sources: the documented rules of NNG bridges (what matches, what frames look like); NanoMQ's MQTT bridge keys.
+import { type BrokerUrl, parseBrokerUrl } from '../../base/brokerurl.ts';
 import type {
   ForwardRule,
   MqttBridgeConfig,
-  MqttBridgeWill,
   NngCompat,
   NngConfig,
   NngPairConfig,
@@ -13,13 +13,23 @@ import type {
   SubscriptionRule,
 } from '../bridges.ts';
 import type { TlsClientConfig } from '../config.ts';
-import type { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from '../schema/bridges.ts';
+import {
+  FORWARD,
+  MQTT_BRIDGE,
+  NNG_PAIR,
+  NNG_PUB,
+  NNG_PULL,
+  NNG_PUSH,
+  NNG_SUB,
+  SUBSCRIPTION,
+} from '../schema/bridges.ts';
+import { type Effective, effective } from '../schema/effective.ts';
 import type { Checked, ValueOf } from '../schema/key.ts';
 import type { TLS_CLIENT } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
-import { nngScheme, parseAddress } from '../values.ts';
-import { address, qos, tlsServer } from './values.ts';
+import { nngScheme } from '../values.ts';
+import { address, tlsServer } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;
 type SubKeys = ValueOf<typeof NNG_SUB>;
@@ -28,6 +38,7 @@ type PullKeys = ValueOf<typeof NNG_PULL>;
 type PairKeys = ValueOf<typeof NNG_PAIR>;
 type NngKeys = PubKeys | SubKeys | PushKeys | PullKeys | PairKeys;
 type MqttKeys = ValueOf<typeof MQTT_BRIDGE>;
+type WillKeys = NonNullable<Effective<MqttKeys>['will']>;
 
 export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
   return {
@@ -55,6 +66,7 @@ export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
 /** What schemes the C library has. */
 const NANOMSG_SCHEMES = ['tcp', 'ipc', 'inproc', 'ws'];
 
+/** What several keys of a bridge say together. */
 function buildCommon(
   block: NngKeys,
   key: `${'pub' | 'sub' | 'push' | 'pull' | 'pair'}_url`,
@@ -82,14 +94,7 @@ function buildCommon(
   return {
     enable: block.enable ?? compat !== 'documented',
     urls,
-    mode,
-    clientId: block.clientid,
-    driver: block.driver,
     compat,
-    recvMaxSize: block.recv_max_size,
-    reconnectMaxMs: block.reconnect_max,
-    ipcMode: block.ipc_mode,
-    ipcGroup: block.ipc_group,
     tlsServer: mode === 'listen' && tls !== null ? tlsServer(tls, sink) : null,
     tlsClient: mode === 'dial' && (secure || tls !== null) ? nngTlsClient(block) : null,
     source: sink.at(block),
@@ -104,42 +109,43 @@ function nngTlsClient({ tls }: NngKeys): TlsClientConfig {
 }
 
 export function buildPub(name: string, block: PubKeys, compat: NngCompat, sink: Sink): NngPubConfig {
-  const common = buildCommon(block, 'pub_url', block.pub_url, compat, sink);
-  return { type: 'pub', name, ...common, ...sending(block, common.enable, sink) };
+  const { pubUrl: urls, ...own } = effective(NNG_PUB, block);
+  const common = buildCommon(block, 'pub_url', urls, compat, sink);
+  return { ...own, type: 'pub', name, ...common, forwards: sending(block, common.enable, sink) };
 }
 
 export function buildPush(name: string, block: PushKeys, compat: NngCompat, sink: Sink): NngPubConfig {
-  const common = buildCommon(block, 'push_url', block.push_url, compat, sink);
-  return { type: 'push', name, ...common, ...sending(block, common.enable, sink) };
+  const { pushUrl: urls, ...own } = effective(NNG_PUSH, block);
+  const common = buildCommon(block, 'push_url', urls, compat, sink);
+  return { ...own, type: 'push', name, ...common, forwards: sending(block, common.enable, sink) };
 }
 
 export function buildSub(name: string, block: SubKeys, compat: NngCompat, sink: Sink): NngSubConfig {
-  const common = buildCommon(block, 'sub_url', block.sub_url, compat, sink);
-  return { type: 'sub', name, ...common, ...receiving(block, common.enable, compat, sink) };
+  const { subUrl: urls, ...own } = effective(NNG_SUB, block);
+  const common = buildCommon(block, 'sub_url', urls, compat, sink);
+  return { ...own, type: 'sub', name, ...common, subscription: receiving(block, common.enable, compat, sink) };
 }
 
 export function buildPull(name: string, block: PullKeys, compat: NngCompat, sink: Sink): NngSubConfig {
-  const common = buildCommon(block, 'pull_url', block.pull_url, compat, sink);
-  return { type: 'pull', name, ...common, ...receiving(block, common.enable, compat, sink) };
+  const { pullUrl: urls, ...own } = effective(NNG_PULL, block);
+  const common = buildCommon(block, 'pull_url', urls, compat, sink);
+  return { ...own, type: 'pull', name, ...common, subscription: receiving(block, common.enable, compat, sink) };
 }
 
 export function buildPair(name: string, block: PairKeys, compat: NngCompat, sink: Sink): NngPairConfig {
-  const common = buildCommon(block, 'pair_url', block.pair_url, compat, sink);
-  const { protocol, driver } = block;
-  if (driver === 'nanomsg' && protocol === 'pair1') sink.refuse(block, 'protocol', 'driver = nanomsg has no pair1');
+  const { pairUrl: urls, ...own } = effective(NNG_PAIR, block);
+  const common = buildCommon(block, 'pair_url', urls, compat, sink);
+  if (own.driver === 'nanomsg' && own.protocol === 'pair1')
+    sink.refuse(block, 'protocol', 'driver = nanomsg has no pair1');
   // Either direction may be left out, but not both.
-  const outward = sending(block, common.enable && block.subscription.length === 0, sink);
-  const inward = receiving(block, common.enable && block.forwards.length === 0, compat, sink);
-  return { type: 'pair', name, ...common, protocol, ...outward, ...inward };
+  const forwards = sending(block, common.enable && block.subscription.length === 0, sink);
+  const subscription = receiving(block, common.enable && block.forwards.length === 0, compat, sink);
+  return { ...own, type: 'pair', name, ...common, forwards, subscription };
 }
 
-function sending(
-  block: PubKeys | PushKeys | PairKeys,
-  needed: boolean,
-  sink: Sink,
-): Pick<NngPubConfig, 'sendBuffer' | 'overflow' | 'spool' | 'forwards'> {
+function sending(block: PubKeys | PushKeys | PairKeys, needed: boolean, sink: Sink): ForwardRule[] {
   if (needed && block.forwards.length === 0) sink.doubt(block, 'forwards', 'there are no rules, so nothing is sent');
-  const { send_buffer: sendBuffer, overflow, spool, driver } = block;
+  const { spool, driver } = block;
   if (spool > 0 && driver === 'nanomsg')
     sink.refuse(
       block,
@@ -148,7 +154,11 @@ function sending(
     );
   if (spool > 0 && !block.forwards.some((rule) => rule.enable && rule.qos > 0))
     sink.doubt(block, 'spool', 'no rule has qos 1 or 2, so nothing is kept');
-  return { sendBuffer, overflow, spool, forwards: block.forwards.map((rule) => forwardRule(rule, sink)) };
+  return block.forwards.map((rule) => ({
+    ...effective(FORWARD, rule),
+    nngDelimiter: rule.nng_delimiter || '/',
+    source: sink.at(rule),
+  }));
 }
 
 function receiving(
@@ -156,7 +166,7 @@ function receiving(
   needed: boolean,
   compat: NngCompat,
   sink: Sink,
-): Pick<NngSubConfig, 'subscription'> {
+): SubscriptionRule[] {
   if (needed && block.subscription.length === 0)
     sink.doubt(block, 'subscription', 'there are no rules, so nothing is published');
   const seen = new Set<string>();
@@ -167,22 +177,7 @@ function receiving(
       sink.doubt(rule, 'remote_topic', 'an earlier rule takes the same frames, so this one never publishes');
     if (rule.enable) seen.add(start);
   }
-  return { subscription: block.subscription.map((rule) => subscriptionRule(rule, compat, sink)) };
-}
-
-function forwardRule(rule: PubKeys['forwards'][number], sink: Sink): ForwardRule {
-  return {
-    enable: rule.enable,
-    localTopic: rule.local_topic,
-    remoteTopic: rule.remote_topic,
-    nngDelimiter: rule.nng_delimiter || '/',
-    qos: qos(rule.qos),
-    retain: rule.retain,
-    from: rule.from,
-    payload: rule.payload,
-    rateLimit: rule.rate_limit,
-    source: sink.at(rule),
-  };
+  return block.subscription.map((rule) => subscriptionRule(rule, compat, sink));
 }
 
 /** remote_topic without one trailing delimiter, and the delimiter in force. */
@@ -204,43 +199,10 @@ function subscriptionRule(rule: SubKeys['subscription'][number], compat: NngComp
     sink.doubt(rule, 'remote_topic', 'without local_topic this becomes a topic, and "#" and "+" cannot stand in one');
   }
   if (delimiter === '/' && rule.match !== 'prefix') sink.doubt(rule, 'match', 'no effect with the delimiter "/"');
-  return {
-    enable: rule.enable,
-    remoteTopic: rule.remote_topic,
-    nngDelimiter: delimiter,
-    localTopic: rule.local_topic,
-    qos: qos(rule.qos),
-    retain: rule.retain,
-    match: rule.match,
-    payload: rule.payload,
-    rateLimit: rule.rate_limit,
-    source: sink.at(rule),
-  };
+  return { ...effective(SUBSCRIPTION, rule), nngDelimiter: delimiter, source: sink.at(rule) };
 }
 
 // --- MQTT bridges -----------------------------------------------------------------------------------------------------------
-
-/** Schemes of `server` under all their names, with the port used when none is written. */
-const MQTT_SCHEMES: ReadonlyMap<string, readonly [MqttBridgeConfig['scheme'], number]> = new Map([
-  ['mqtt-tcp', ['mqtt-tcp', 1883]],
-  ['mqtt', ['mqtt-tcp', 1883]],
-  ['tls+mqtt-tcp', ['tls+mqtt-tcp', 8883]],
-  ['mqtts', ['tls+mqtt-tcp', 8883]],
-  ['mqtt-quic', ['mqtt-quic', 14567]],
-  ['ws', ['ws', 80]],
-  ['wss', ['wss', 443]],
-]);
-
-function parseServer(server: string): Pick<MqttBridgeConfig, 'scheme' | 'host' | 'port'> | string {
-  const found = /^([a-z+-]{1,20}):\/\/(.+)$/.exec(server);
-  const scheme = found === null ? undefined : MQTT_SCHEMES.get(found[1]);
-  if (found === null || scheme === undefined) return 'mqtt-tcp://host:port or tls+mqtt-tcp://host:port expected';
-  const bare = found[2];
-  const hasPort = /:\d+(?:\/.*)?$/.test(bare);
-  const parsed = parseAddress(hasPort ? bare : bare.replace(/(?=\/|$)/, `:${scheme[1]}`));
-  if (typeof parsed === 'string') return parsed;
-  return { scheme: scheme[0], host: parsed.host, port: parsed.port };
-}
 
 export function buildMqttBridges(root: CheckedRoot, sink: Sink): MqttBridgeConfig[] {
   return [...root.bridges.mqtt].map(([name, block]) => buildMqttBridge(name, block, sink));
@@ -248,107 +210,39 @@ export function buildMqttBridges(root: CheckedRoot, sink: Sink): MqttBridgeConfi
 
 /** One bridges.mqtt.<name>; what REST gets passes here too. */
 export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): MqttBridgeConfig {
-  let server = parseServer(block.server);
-  if (typeof server === 'string') {
-    sink.refuse(block, 'server', server);
-    server = { scheme: 'mqtt-tcp', host: '', port: 0 };
-  }
-  const isQuic = server.scheme === 'mqtt-quic';
+  const server = parseBrokerUrl(block.server);
+  if (typeof server === 'string') sink.refuse(block, 'server', server);
+  const kind = typeof server === 'string' ? null : server.kind;
+  const isQuic = kind === 'quic';
   if (isQuic) sink.doubt(block, 'server', 'QUIC is not supported, so this bridge does not run');
   for (const other of block.hybrid_servers) {
-    const parsed = parseServer(other);
+    const parsed = parseBrokerUrl(other);
     if (typeof parsed === 'string') sink.refuse(block, 'hybrid_servers', `${other}: ${parsed}`);
-    else if (parsed.scheme === 'mqtt-quic') sink.doubt(block, 'hybrid_servers', `${other}: QUIC is not supported`);
+    else if (parsed.kind === 'quic') sink.doubt(block, 'hybrid_servers', `${other}: QUIC is not supported`);
   }
   if (!block.tcp.nodelay || !block.tcp.keepalive) sink.doubt(block, 'tcp', 'nodelay and keepalive are always on');
-  const { conn_properties: conn } = block;
+  const { will, ssl: _, forwards, subscription, ...own } = effective(MQTT_BRIDGE, block);
   return {
+    ...own,
     name,
-    enable: block.enable && !isQuic,
-    server: block.server,
-    ...server,
-    protoVer: block.proto_ver === 5 ? 5 : block.proto_ver === 3 ? 3 : 4,
-    clientId: block.clientid,
-    username: block.username,
-    password: block.password,
-    keepaliveMs: block.keepalive,
-    backoffMaxMs: block.backoff_max,
-    cleanStart: block.clean_start,
-    transparent: block.transparent,
-    retryQos0: block.retry_qos_0,
-    noLocalV4: block.no_local_v4,
-    loopGuard: block.loop_guard,
-    connProperties: {
-      sessionExpiryIntervalSeconds: conn.session_expiry_interval,
-      receiveMaximum: conn.receive_maximum,
-      topicAliasMaximum: conn.topic_alias_maximum,
-      maximumPacketSize: conn.maximum_packet_size,
-      requestProblemInformation: conn.request_problem_infomation,
-      requestResponseInformation: conn.request_response_infomation,
-      userProperty: conn.user_property,
-    },
-    will: block.will === null ? null : mqttWill(block.will),
-    tls: mqttTls(block, server.scheme, sink),
-    tcp: { nodelay: block.tcp.nodelay, keepalive: block.tcp.keepalive, bindInterface: block.tcp.bind_interface },
-    ...mqttRules(block, sink),
-    maxSendQueueLen: block.max_send_queue_len,
-    maxRecvQueueLen: block.max_recv_queue_len,
-    resendIntervalMs: block.resend_interval,
-    cancelTimeoutMs: block.cancel_timeout,
-    hybridServers: block.hybrid_bridging ? block.hybrid_servers : [],
+    enable: own.enable && !isQuic,
+    will: will === null ? null : mqttWill(will),
+    tls: mqttTls(block, kind, sink),
+    forwards: forwards.map((rule, i) => ({ ...rule, source: sink.at(block.forwards[i]) })),
+    subscription: subscription.map((rule, i) => ({ ...rule, source: sink.at(block.subscription[i]) })),
+    hybridServers: own.hybridBridging ? own.hybridServers : [],
     source: sink.at(block),
   };
 }
 
-function mqttRules(block: MqttKeys, sink: Sink): Pick<MqttBridgeConfig, 'forwards' | 'subscription' | 'subProperties'> {
-  return {
-    forwards: block.forwards.map((rule) => ({
-      localTopic: rule.local_topic,
-      remoteTopic: rule.remote_topic,
-      qos: rule.qos === null ? null : qos(rule.qos),
-      retain: rule.retain,
-      prefix: rule.prefix,
-      suffix: rule.suffix,
-      source: sink.at(rule),
-    })),
-    subscription: block.subscription.map((rule) => ({
-      remoteTopic: rule.remote_topic,
-      localTopic: rule.local_topic,
-      qos: qos(rule.qos),
-      retain: rule.retain,
-      retainAsPublished: rule.retain_as_published,
-      retainHandling: qos(rule.retain_handling),
-      noLocal: rule.nolocal,
-      prefix: rule.prefix,
-      suffix: rule.suffix,
-      source: sink.at(rule),
-    })),
-    subProperties: { identifier: block.sub_properties.identifier, userProperty: block.sub_properties.user_property },
-  };
+function mqttWill({ properties, ...will }: WillKeys): NonNullable<MqttBridgeConfig['will']> {
+  return { ...will, ...properties };
 }
 
-function mqttWill(will: NonNullable<MqttKeys['will']>): MqttBridgeWill {
-  const { properties } = will;
-  return {
-    topic: will.topic,
-    payload: will.payload,
-    qos: qos(will.qos),
-    retain: will.retain,
-    payloadFormatIndicator: properties.payload_format_indicator,
-    messageExpiryIntervalSeconds: properties.message_expiry_interval,
-    willDelayIntervalSeconds: properties.will_delay_interval,
-    contentType: properties.content_type,
-    responseTopic: properties.response_topic,
-    correlationData: properties.correlation_data,
-    userProperty: properties.user_property,
-  };
-}
-
-function mqttTls(block: MqttKeys, scheme: MqttBridgeConfig['scheme'], sink: Sink): TlsClientConfig | null {
+function mqttTls(block: MqttKeys, kind: BrokerUrl['kind'] | null, sink: Sink): TlsClientConfig | null {
   const { ssl } = block;
-  const isTls = scheme === 'tls+mqtt-tcp' || scheme === 'wss';
-  if (!isTls) {
-    if (ssl?.enable && scheme !== 'mqtt-quic')
+  if (kind !== 'tls' && kind !== 'wss') {
+    if (ssl?.enable && kind !== 'quic')
       sink.doubt(block, 'ssl', 'no effect with this server; tls+mqtt-tcp:// speaks TLS');
     return null;
   }

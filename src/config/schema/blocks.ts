@@ -1,11 +1,12 @@
 // The words the schema is written in, for keys that hold others: lists, blocks, blocks with free names, names with a text each.
 // Used by schema*.ts. Checked blocks are objects without prototype, so that no name in a file can reach one.
-import type { TreeValue } from '../config.ts';
+
 import type { Position } from '../problem.ts';
 import type { Sink } from '../sink.ts';
 import { type BlockNode, isNull, joinPath, type Node } from '../text/node.ts';
+import type { TreeValue } from '../tree.ts';
 import { nearest } from '../values.ts';
-import { type Checked, type Fields, type Key, kindOf, required } from './key.ts';
+import { type Checked, type Fields, type Ignored, type Key, kindOf, required } from './key.ts';
 
 /** A list; one value stands for a list of one where `single` allows it. */
 export function list<T>(
@@ -222,7 +223,7 @@ export function pairs(options: {
 }
 
 /** A key or block of NanoMQ that does nothing here: a warning where it stands. */
-export function ignored(what: string, type = 'anything'): Key<null> {
+export function ignored(what: string, type = 'anything'): Key<Ignored | null> {
   return {
     doc: { type, default: null, text: what, ignored: true },
     inside: null,

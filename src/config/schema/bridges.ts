@@ -1,10 +1,10 @@
 // The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here, a field in config/config.ts and a line in config/build/bridges.ts, then run `make docs`.
+// Data for schema.ts; to add a key, add a row here and its name in code to bridge/bridge.ts or bridge/mqtt/options.ts, then run `make docs`.
 // Sources: NanoMQ's documentation of its bridges, whose names, units and defaults are kept.
 
 import { checkNngUrl, checkTopicFilter, checkTopicName } from '../values.ts';
 import { block, ignored, list, named, optional, pairs } from './blocks.ts';
-import { duration, flag, int, size, text, word } from './keys.ts';
+import { digit, duration, flag, int, seconds, size, text, word } from './keys.ts';
 import { checkMode, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
 
 function checkRuleFilter(filter: string): string | null {
@@ -21,7 +21,7 @@ function checkTemplate(topic: string): string | null {
   return checkTopicName(topic);
 }
 
-const QOS = (fallback: string) => int({ default: 0, max: 2, text: fallback });
+const QOS = (what: string) => digit([0, 1, 2], { default: 0, text: what });
 const DELIMITER = text({
   default: '/',
   strict: true,
@@ -29,7 +29,7 @@ const DELIMITER = text({
   check: (value) => (Buffer.byteLength(value) > 256 ? 'longer than 256 bytes' : null),
 });
 
-const FORWARD = block(
+export const FORWARD = block(
   {
     enable: flag({ default: true, text: 'Whether the rule is in force.' }),
     local_topic: text({
@@ -60,7 +60,7 @@ const FORWARD = block(
   { unknown: 'error', text: 'One rule.' },
 );
 
-const SUBSCRIPTION = block(
+export const SUBSCRIPTION = block(
   {
     enable: flag({ default: true, text: 'Whether the rule is in force.' }),
     remote_topic: text({ default: '', text: 'What a frame has to begin with.' }),
@@ -177,12 +177,12 @@ export const NNG_PAIR = block(
   { unknown: 'error', text: 'Both ways with one peer (pair0, pair1).' },
 );
 
-const LEVEL = (what: string) => int({ default: null, max: 2, text: `QoS; absent = ${what}.`, example: 1 });
+const LEVEL = (what: string) => digit([0, 1, 2], { default: null, text: `QoS; absent = ${what}.`, example: 1 });
 const AFFIXES = {
   prefix: text({ default: '', text: 'Put before the topic.' }),
   suffix: text({ default: '', text: 'Put after the topic.' }),
 };
-const MQTT_FORWARD = block(
+export const MQTT_FORWARD = block(
   {
     local_topic: text({
       text: 'MQTT topic filter; what matches is sent.',
@@ -196,14 +196,14 @@ const MQTT_FORWARD = block(
   },
   { unknown: 'warn', text: 'One rule.' },
 );
-const MQTT_SUBSCRIPTION = block(
+export const MQTT_SUBSCRIPTION = block(
   {
     remote_topic: text({ text: 'Topic filter at the remote broker.', check: checkTopicFilter, example: 'down/#' }),
     local_topic: text({ default: '', text: 'Topic to publish to here; empty = as it is.' }),
     qos: QOS('QoS of the subscription.'),
     retain: flag({ default: null, text: 'RETAIN flag; absent = as received.', example: false }),
     retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
-    retain_handling: int({ default: 0, max: 2, text: 'Retain Handling (MQTT 5).' }),
+    retain_handling: digit([0, 1, 2], { default: 0, text: 'Retain Handling (MQTT 5).' }),
     nolocal: flag({ default: true, text: 'No Local (MQTT 5): not what this bridge sent itself.' }),
     stream_id: ignored('QUIC streams are not supported', 'number'),
     ...AFFIXES,
@@ -225,7 +225,7 @@ const QUIC = Object.fromEntries(
     'quic_0rtt',
   ].map((key) => [key, ignored('QUIC is not supported', 'anything')]),
 );
-const SECONDS = (what: string) => int({ default: 0, max: 0xffffffff, unit: 's', text: what });
+const SECONDS = (what: string) => seconds({ default: 0, max: 0xffffffff, text: what });
 const USER_PROPERTY = pairs({ text: 'User properties (MQTT 5).', example: { site: 'north' } });
 
 export const MQTT_BRIDGE = block(
@@ -235,7 +235,7 @@ export const MQTT_BRIDGE = block(
       text: 'mqtt-tcp://host:port or tls+mqtt-tcp://host:port.',
       example: 'mqtt-tcp://broker.example.org:1883',
     }),
-    proto_ver: int({ default: 4, min: 3, max: 5, text: 'MQTT version: 3, 4 (3.1.1) or 5.' }),
+    proto_ver: digit([3, 4, 5], { default: 4, text: 'MQTT version: 3, 4 (3.1.1) or 5.' }),
     clientid: text({
       default: null,
       text: 'Client id at the remote broker; absent = a random one.',

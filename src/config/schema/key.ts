@@ -1,9 +1,17 @@
 // What a key of the schema is: how its value is read, what it is when absent, how it is shown, what the reference says about it.
 // The seam between the tables (schema*.ts), the words they are written in (keys.ts, blocks.ts) and who walks them (config/load.ts, docs).
-import type { TreeValue } from '../config.ts';
+
 import type { Position } from '../problem.ts';
 import type { Sink } from '../sink.ts';
 import type { Node } from '../text/node.ts';
+import type { TreeValue } from '../tree.ts';
+
+declare const COUNTED: unique symbol;
+/** A number whose name in code ends in its unit. */
+export type Quantity<U extends string> = number & { readonly [COUNTED]: U };
+declare const IGNORED: unique symbol;
+/** What a key without effect reads as. */
+export type Ignored = { readonly [IGNORED]: true };
 
 export interface KeyDoc {
   /** What may be written: "true | false", "size", "text" ... */
@@ -15,6 +23,8 @@ export interface KeyDoc {
   readonly example?: TreeValue;
   /** Unit of a bare number. */
   readonly unit?: string;
+  /** What the value is a number of, where its name in code says so: reconnect_max is reconnectMaxMs there. */
+  readonly counts?: 'Ms' | 'Seconds';
   /** A change takes a restart. */
   readonly restart?: boolean;
   readonly secret?: boolean;

@@ -1,10 +1,11 @@
 // The words the schema is written in, for keys with one value: flags, numbers, sizes, durations, texts, words.
 // A Key reads a node into a checked value, knows its default and shows a value, secrets masked. Used by schema*.ts.
 // Problems are collected, never thrown, and never repeat a value that may be a secret.
-import type { TreeValue } from '../config.ts';
+
 import { isNull, type ScalarNode } from '../text/node.ts';
+import type { TreeValue } from '../tree.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../values.ts';
-import { type Key, type KeyDoc, kindOf, required } from './key.ts';
+import { type Key, type KeyDoc, kindOf, type Quantity, required } from './key.ts';
 
 interface Common<T> {
   readonly text: string;
@@ -19,7 +20,7 @@ interface Common<T> {
 function scalar<T, D>(
   what: string,
   parse: (node: ScalarNode) => T | undefined,
-  options: Common<T> & { readonly fallback?: T | D; readonly written?: KeyDoc['default']; readonly unit?: string },
+  options: Common<T> & { readonly fallback?: T | D; readonly written?: KeyDoc['default'] } & Pick<KeyDoc, 'unit'>,
 ): Key<T | D> {
   const { fallback, check, text, restart, secret, example, unit, written } = options;
   const shown = written !== undefined ? written : (fallback as KeyDoc['default']);
@@ -93,6 +94,41 @@ export function int(options: IntOptions & { readonly default?: number | null }):
   });
 }
 
+/** One of some whole numbers that follow each other, the lowest first: a QoS, a protocol version. */
+export function digit<const N extends number>(
+  numbers: readonly [N, ...N[]],
+  options: Common<number> & { readonly default: null },
+): Key<N | null>;
+export function digit<const N extends number>(
+  numbers: readonly [N, ...N[]],
+  options: Common<number> & { readonly default: NoInfer<N> },
+): Key<N>;
+export function digit<const N extends number>(
+  numbers: readonly [N, ...N[]],
+  options: Common<number> & { readonly default: NoInfer<N> | null },
+): Key<N | null> {
+  const parse = (node: ScalarNode) => (/^[+-]?\d{1,16}$/.test(node.text) ? Number(node.text) : undefined);
+  const range = { min: numbers[0], max: numbers[numbers.length - 1] };
+  const { default: fallback } = options;
+  const key = scalar<number, null>('a whole number', parse, {
+    ...options,
+    fallback,
+    check: (value) => inRange(value, range) ?? options.check?.(value) ?? null,
+  });
+  // The range lets nothing else through.
+  return key as Key<N | null>;
+}
+
+/** Whole seconds, in MQTT's form: a bare number that is shown as it is written. */
+export function seconds(options: Common<number> & Range & { readonly default: number }): Key<Quantity<'Seconds'>> {
+  return counted(int({ ...options, unit: 's' }), 'Seconds');
+}
+
+/** `key` with the unit of its value, which its name in code ends in. */
+function counted<U extends 'Ms' | 'Seconds'>(key: Key<number>, counts: U): Key<Quantity<U>> {
+  return { ...key, doc: { ...key.doc, counts } } as Key<Quantity<U>>;
+}
+
 export function real(options: Common<number> & Range & { readonly default: number }): Key<number> {
   const parse = (node: ScalarNode) => (/^\d{1,9}(?:\.\d{1,9})?$/.test(node.text) ? Number(node.text) : undefined);
   const check = (value: number) => inRange(value, options);
@@ -121,9 +157,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Milliseconds; `unit` is that of a bare number, seconds unless told. */
 export function duration(
   options: Common<number> & Range & { readonly default: string; readonly unit?: 's' | 'ms' },
-): Key<number> {
+): Key<Quantity<'Ms'>> {
   const { unit = 's', min = 0, max = MAX_TIMER_MS } = options;
-  return scalar<number, never>(
+  const key = scalar<number, never>(
     'a duration such as 500ms, 5s, 10m',
     (node) => parseDuration(node.text, unit) ?? undefined,
     {
@@ -135,6 +171,7 @@ export function duration(
         value >= min && value <= max ? null : `${formatDuration(min)} to ${formatDuration(max)} expected`,
     },
   );
+  return counted(key, 'Ms');
 }
 
 /** A number written in a file is taken as the text it was written as, unless `strict`. */
