@@ -1,6 +1,6 @@
 // The URL of an MQTT broker: the one grammar for configuration, REST and dialling. Called by config/build/bridges.ts, bridge/mqtt/connect.ts.
 //   mqtt-tcp:// mqtt:// tls+mqtt-tcp:// mqtts:// mqtt-quic://  host[:port][/]       ws:// wss://  host[:port][/path]
-// A host is a name, an IPv4 address, or an IPv6 address in brackets, with a zone where no URL parser has to take it. Pure.
+// A host is a name, an IPv4 address, or an IPv6 address in brackets, with a zone except for ws and wss. Pure.
 // Sources: NanoMQ's names of the schemes; RFC 3986 section 3.2; RFC 6874 for zones.
 import { isIPv6 } from 'node:net';
 
@@ -33,7 +33,7 @@ export function parseBrokerUrl(url: string): BrokerUrl | string {
   const found = PLACE.exec(url.slice(cut + 3));
   if (found === null) return 'host:port expected, as in "127.0.0.1:1883" or "[::1]:1883"';
   const [, six, name, digits, path = ''] = found;
-  if (six !== undefined && !isIPv6(six)) return `no IPv6 address stands between "[" and "]"`;
+  if (six !== undefined && !isIPv6(six)) return 'an IPv6 address expected between "[" and "]"';
   const port = digits === undefined ? defaultPort : Number(digits);
   if (port < 1 || port > 65_535) return 'the port has to be 1 to 65535';
   const isWeb = kind === 'ws' || kind === 'wss';

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Tree } from '../../src/config/config.ts';
 import { readForward, readMqttBridge, readNngPub, readNngSub, readSubscription } from '../../src/config/documents.ts';
+import { BROKER_URLS } from '../harness/brokerurls.ts';
 import { config, load, problems, warnings } from '../harness/configfiles.ts';
 
 const pub = (rules: string, more = '') =>
@@ -255,9 +256,7 @@ describe('bridges.mqtt', () => {
     expect(b).toMatchObject({
       name: 'up',
       enable: true,
-      scheme: 'tls+mqtt-tcp',
-      host: 'broker.example.org',
-      port: 8883,
+      server: 'tls+mqtt-tcp://broker.example.org',
       protoVer: 5,
       keepaliveMs: 30000,
       backoffMaxMs: 60000,
@@ -281,6 +280,16 @@ describe('bridges.mqtt', () => {
     expect(problems('bridges.mqtt.x.server = "http://h"')[0]).toContain('mqtt-tcp://host:port or');
     expect(config('bridges.mqtt.x.server = "mqtt-quic://h:1"').bridges.mqtt[0].enable).toBe(false);
     expect(warnings('bridges.mqtt.x.server = "mqtt-quic://h:1"')[0]).toContain('QUIC is not supported');
+  });
+
+  test.each([...BROKER_URLS.refused])('a server that cannot be dialled is refused: %s', (url) => {
+    expect(problems(`bridges.mqtt.x.server = ${JSON.stringify(url)}`)[0]).toContain('bridges.mqtt.x.server:');
+    const other = `bridges.mqtt.x { server = "mqtt://h", hybrid_servers = [ ${JSON.stringify(url)} ] }`;
+    expect(problems(other)[0]).toContain('bridges.mqtt.x.hybrid_servers:');
+  });
+
+  test.each([...BROKER_URLS.taken.keys()])('a server that can be dialled is taken: %s', (url) => {
+    expect(config(`bridges.mqtt.x.server = ${JSON.stringify(url)}`).bridges.mqtt[0].server).toBe(url);
   });
 
   test('the name cache and keys of old files are warned about, not taken for bridges', () => {

@@ -182,8 +182,7 @@ include_dir /etc/mosquitto/conf.d
     expect(config.bridges.mqtt).toMatchObject([
       {
         name: 'up',
-        host: 'broker.example.org',
-        port: 1884,
+        server: 'mqtt-tcp://broker.example.org:1884',
         username: 'u',
         password: 'p#w',
         protoVer: 5,

@@ -28,7 +28,7 @@ import type { Checked, ValueOf } from '../schema/key.ts';
 import type { TLS_CLIENT } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
-import { nngScheme } from '../values.ts';
+import { maskUrl, nngScheme } from '../values.ts';
 import { address, tlsServer } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;
@@ -217,8 +217,8 @@ export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): Mqtt
   if (isQuic) sink.doubt(block, 'server', 'QUIC is not supported, so this bridge does not run');
   for (const other of block.hybrid_servers) {
     const parsed = parseBrokerUrl(other);
-    if (typeof parsed === 'string') sink.refuse(block, 'hybrid_servers', `${other}: ${parsed}`);
-    else if (parsed.kind === 'quic') sink.doubt(block, 'hybrid_servers', `${other}: QUIC is not supported`);
+    if (typeof parsed === 'string') sink.refuse(block, 'hybrid_servers', `${maskUrl(other)}: ${parsed}`);
+    else if (parsed.kind === 'quic') sink.doubt(block, 'hybrid_servers', `${maskUrl(other)}: QUIC is not supported`);
   }
   if (!block.tcp.nodelay || !block.tcp.keepalive) sink.doubt(block, 'tcp', 'nodelay and keepalive are always on');
   const { will, ssl: _, forwards, subscription, ...own } = effective(MQTT_BRIDGE, block);
