@@ -19,6 +19,8 @@ export class Batch {
   buffer: Buffer = NOTHING;
   bytes = 0;
   count = 0;
+  /** Of all payloads. */
+  payloadBytes = 0;
   /** Bytes of the longest packet in it. */
   longest = 0;
   private view: DataView = new DataView(NOTHING.buffer, NOTHING.byteOffset, 0);
@@ -46,6 +48,7 @@ export class Batch {
     this.payload(from, start, at + headBytes, payloadBytes);
     this.bytes = at + headBytes + payloadBytes;
     this.count++;
+    this.payloadBytes += payloadBytes;
     if (headBytes + payloadBytes > this.longest) this.longest = headBytes + payloadBytes;
     return true;
   }
@@ -80,12 +83,14 @@ export class Batch {
     this.lastAt = at - packetBytes;
     this.bytes = at;
     this.count += many;
+    this.payloadBytes += many * payloadBytes;
     return many;
   }
 
   clear(): void {
     this.bytes = 0;
     this.count = 0;
+    this.payloadBytes = 0;
     this.longest = 0;
     this.lastRemaining = -1;
     this.source.clear();

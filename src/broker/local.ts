@@ -38,7 +38,7 @@ class LocalTarget implements Receiver {
 
   deliverRun(publication: Publication, _target: Target, start: number, end: number): void {
     const { receiver } = this.subscription;
-    if (receiver.receiveRun !== undefined) {
+    if (receiver.receiveRun !== undefined && publication.names === null) {
       receiver.receiveRun(publication, start, end);
       return;
     }
@@ -204,6 +204,8 @@ export class NativeLocalClient implements LocalClient, Flushable {
     publication.buffer = batch.buffer;
     publication.wireVersion = 4;
     publication.step(0);
+    known.route.count.messages += batch.count;
+    known.route.count.bytes += batch.payloadBytes;
     core.router.publishRun(publication, known.route, 0, batch.bytes, batch.count, batch.longest);
     batch.clear();
   }

@@ -34,8 +34,8 @@ export interface Receiver {
   mayReceive(topic: string): boolean;
   deliver(publication: Publication, target: Target): void;
   /**
-   * Takes `count` whole QoS 0 PUBLISH packets of one topic at once: publication.buffer[start, end), all of publication.wireVersion, without
-   * RETAIN and without properties. `longest` is the size of the largest of them.
+   * Takes `count` whole QoS 0 PUBLISH packets at once: publication.buffer[start, end), all of publication.wireVersion, without RETAIN and
+   * without properties. They are of one topic unless publication.names is set: step() then finds the topic of each. `longest` is the size of the largest of them.
    */
   deliverRun(
     publication: Publication,

@@ -109,6 +109,11 @@ export class Hold {
 
 const NOTHING = new Uint8Array(0);
 
+/** Finds the text of a Topic Name by its bytes, buffer[start, end), which have been checked. */
+export interface TopicNames {
+  nameAt(buffer: Uint8Array, start: number, end: number): string;
+}
+
 /** A PUBLISH being handled. Fields are set by whoever reads it; receivers copy what they keep. */
 export class Publication {
   topic = '';
@@ -132,6 +137,8 @@ export class Publication {
   packetStart = -1;
   packetIdAt = 0;
   wireVersion: Version = 4;
+  /** Set while this is a run whose packets have different topics: step() then finds the topic too. */
+  names: TopicNames | null = null;
   /** Set by whoever told the journal of it: the acknowledgement then waits for the commit. */
   stored = false;
   /** Accepted before (a will, a message of a member that has gone): a store that takes nothing new takes it all the same. */
@@ -158,10 +165,11 @@ export class Publication {
     this.packetStart = -1;
     this.properties = null;
     this.expiresAt = 0;
+    this.names = null;
   }
 
   /**
-   * Makes this the view of the packet at `at`, one of a run of whole QoS 0 PUBLISH packets of one topic without properties; returns the
+   * Makes this the view of the packet at `at`, one of a run of whole QoS 0 PUBLISH packets without properties; returns the
    * offset behind it. The run was checked when it was read (layout: codec/publish.ts).
    */
   step(at: number): number {
@@ -178,7 +186,9 @@ export class Publication {
     const end = o + length;
     this.kept = null;
     this.packetStart = at;
-    this.payloadStart = o + 2 + ((buffer[o] << 8) | buffer[o + 1]) + (this.wireVersion === 5 ? 1 : 0);
+    const topicEnd = o + 2 + ((buffer[o] << 8) | buffer[o + 1]);
+    if (this.names !== null) this.topic = this.names.nameAt(buffer, o + 2, topicEnd);
+    this.payloadStart = topicEnd + (this.wireVersion === 5 ? 1 : 0);
     this.payloadEnd = end;
     return end;
   }

@@ -2,7 +2,7 @@
 // A Route is the answer for one topic, cached until any subscription changes; whoever keeps one compares its version.
 // Contract: publish() serves targets in the order of their subscriptions, stores retained messages, and never throws.
 import type { Receiver, Target } from '../delivery/delivery.ts';
-import type { Message, Publication } from '../mqtt/message.ts';
+import type { Message, Publication, TopicNames } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
 
 /** One subscription as the router keeps it. */
@@ -34,10 +34,30 @@ export interface TopicCount {
 export interface Route {
   readonly topic: string;
   readonly version: number;
+  /** The same array for all topics of one version that go to the same targets: their packets may be handed on together. */
   readonly targets: readonly Target[];
   readonly groups: readonly GroupTargets[];
   /** Of the topic, whatever its routes were before. */
   readonly count: TopicCount;
+}
+
+/** A Topic Name that has been seen, with what was found out about it. */
+export interface KnownTopic {
+  readonly name: string;
+  readonly utf8: Uint8Array;
+  readonly levels: number;
+  /** Never the same for two topics: what somebody remembers of a topic can be kept under it. */
+  readonly serial: number;
+  /** As it was found last; whoever uses it compares its version. */
+  route: Route | null;
+}
+
+/** Topic Names by their bytes; names for a run of packets that have several (mqtt/message.ts). */
+export interface KnownTopics extends TopicNames {
+  /** The topic in buffer[start, end), null when it is not known; `before` is the one that the same sender used before, if any. */
+  find(buffer: Uint8Array, start: number, end: number, before: KnownTopic | null): KnownTopic | null;
+  /** Takes up a Topic Name that has been checked and that find() did not find. Long ones are known to their caller only. */
+  add(name: string, buffer: Uint8Array, start: number, end: number): KnownTopic;
 }
 
 /** Bounds of what is retained; 0 = no limit. */
@@ -63,6 +83,7 @@ export interface Router {
   /** Rights have changed: routes are found anew. */
   invalidate(): void;
   route(topic: string): Route;
+  readonly known: KnownTopics;
   /** Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had. */
   publish(publication: Publication, route: Route): number;
   /**
@@ -70,7 +91,10 @@ export interface Router {
    * refusal must have had no effect on anybody. O(receivers).
    */
   refuses(publication: Publication, route: Route): boolean;
-  /** Delivers a run of packets (delivery.ts, deliverRun) by `route`. */
+  /**
+   * Delivers a run of packets (delivery.ts, deliverRun) by `route`. The counts of their topics are raised by the caller, who knows them.
+   * A run of several topics (publication.names is set) has routes with the same targets and no groups.
+   */
   publishRun(
     publication: Publication,
     route: Route,

@@ -6,14 +6,18 @@ import type { Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Journal } from '../store/store.ts';
+import { TopicTable } from './known.ts';
 import { RetainedStore } from './retained.ts';
 import type { GroupTargets, RetainedLimits, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
-import { runPayloadBytes, TopicCounts } from './topics.ts';
+import { TopicCounts } from './topics.ts';
 import { SubscriptionTrie } from './trie.ts';
 
 /** Routes kept; above that all are forgotten and found again as they are needed. */
 const ROUTES = 20_000;
+/** Lists of targets shared by topics, and targets that such a list has at most: its key grows with it. */
+const TARGET_SETS = 4096;
+const SHARED_TARGETS = 256;
 /** Longer topics are not kept: twenty thousand of 64 KB each would be a client's way to fill memory. */
 const LONG_CHARACTERS = 256;
 
@@ -28,6 +32,10 @@ export class Routes implements Router {
   onRetainedRefused: (clientId: string, topic: string) => void = () => {};
   private readonly trie = new SubscriptionTrie();
   private readonly routes = new Map<string, Route>();
+  readonly known = new TopicTable();
+  /** Targets found for this version, by the ranks of the subscriptions that they came from. */
+  private readonly sets = new Map<string, Target[]>();
+  private setsVersion = 0;
   private readonly store = new RetainedStore();
   private readonly journal: Journal;
   private readonly clock: Clock;
@@ -143,9 +151,6 @@ export class Routes implements Router {
     longest: number,
   ): number {
     this.stats.received += count;
-    const { buffer, payloadStart } = publication;
-    route.count.messages += count;
-    route.count.bytes += runPayloadBytes(buffer, payloadStart, start, end, count, longest);
     const targets = route.targets;
     let receivers = 0;
     for (let i = 0; i < targets.length; i++) {
@@ -250,6 +255,22 @@ export class Routes implements Router {
     hold.done(QUOTA_EXCEEDED);
   }
 
+  /** The same array for the same subscriptions: topics with equal targets are known by it. */
+  private targetsOf(byReceiver: ReadonlyMap<Receiver, readonly Subscription[]>): readonly Target[] {
+    if (this.setsVersion !== this.version || this.sets.size >= TARGET_SETS) {
+      this.sets.clear();
+      this.setsVersion = this.version;
+    }
+    const ranks = byReceiver.size <= SHARED_TARGETS ? ranksOf(byReceiver) : null;
+    const known = ranks === null ? undefined : this.sets.get(ranks);
+    if (known !== undefined) return known;
+    const targets: Target[] = [];
+    for (const list of byReceiver.values()) targets.push(merge(list));
+    targets.sort((a, b) => a.order - b.order);
+    if (ranks !== null) this.sets.set(ranks, targets);
+    return targets;
+  }
+
   private find(topic: string): Route {
     const { subscriptions, groups } = this.trie.match(topic);
     const byReceiver = new Map<Receiver, Subscription[]>();
@@ -258,9 +279,7 @@ export class Routes implements Router {
       if (list !== undefined) list.push(subscription);
       else if (subscription.receiver.mayReceive(topic)) byReceiver.set(subscription.receiver, [subscription]);
     }
-    const targets: Target[] = [];
-    for (const list of byReceiver.values()) targets.push(merge(list));
-    targets.sort((a, b) => a.order - b.order);
+    const targets = this.targetsOf(byReceiver);
     const picks: GroupTargets[] = [];
     for (const group of groups) {
       const pick = group.targetsFor(topic);
@@ -268,6 +287,13 @@ export class Routes implements Router {
     }
     return { topic, version: this.version, targets, groups: picks, count: this.topics.of(topic) };
   }
+}
+
+/** Ranks are unique, and a receiver's own come in the order in which the trie finds them. */
+function ranksOf(byReceiver: ReadonlyMap<Receiver, readonly Subscription[]>): string {
+  let ranks = '';
+  for (const list of byReceiver.values()) for (const { order } of list) ranks += `${order},`;
+  return ranks;
 }
 
 function* withoutPauses(messages: Iterator<Message | null>): Generator<Message, undefined> {

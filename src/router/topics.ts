@@ -142,38 +142,3 @@ function ratesOf(count: Count, seconds: number): TopicRates {
     byteRate: seconds > 0 ? (bytes - count.oldBytes) / seconds : 0,
   };
 }
-
-/**
- * Payload bytes of a run of `count` QoS 0 PUBLISH packets of one topic without properties in publication.buffer[start, end), the first of which
- * is in view (layout: codec/publish.ts). Packets of one length, or all with one length byte, need no second look.
- */
-export function runPayloadBytes(
-  buffer: Uint8Array,
-  payloadStart: number,
-  start: number,
-  end: number,
-  count: number,
-  longest: number,
-): number {
-  const headBytes = payloadStart - start;
-  const bytes = end - start;
-  if (longest * count === bytes || longest <= LONGEST_WITH_ONE_BYTE) return bytes - count * headBytes;
-  let lengthBytes = 1;
-  while (buffer[start + lengthBytes] > 127) lengthBytes++;
-  let payload = bytes - count * (headBytes - lengthBytes);
-  for (let at = start; at < end; ) {
-    let o = at + 1;
-    let byte = buffer[o++];
-    let length = byte & 127;
-    for (let shift = 7; byte > 127; shift += 7) {
-      byte = buffer[o++];
-      length |= (byte & 127) << shift;
-    }
-    payload -= o - at - 1;
-    at = o + length;
-  }
-  return payload;
-}
-
-/** Bytes of the longest packet whose Remaining Length takes one byte. */
-const LONGEST_WITH_ONE_BYTE = 129;

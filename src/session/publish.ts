@@ -1,13 +1,12 @@
 // PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota, routing, answer.
-// One per connection; called by reader.ts for every PUBLISH. The hottest code there is: what repeats is remembered (the last topic with
-// its route and verdict), packets of one topic at QoS 0 are handed on as one run, and nothing is allocated for either.
+// One per connection; called by reader.ts for every PUBLISH. The hottest code there is: topics are known by their bytes
+// (named.ts), packets at QoS 0 whose topics go to the same targets are handed on as one run, and nothing is allocated for either.
 
 import type { Access, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { Frame } from '../codec/codec.ts';
 import { decodeProperties } from '../codec/property.ts';
 import { newScan, scanPublish } from '../codec/publish.ts';
-import { readText } from '../codec/text.ts';
 import { Publication } from '../mqtt/message.ts';
 import { PUBACK, PUBLISH, PUBREC, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
@@ -21,16 +20,16 @@ import {
   RETAIN_NOT_SUPPORTED,
   SUCCESS,
   TOPIC_ALIAS_INVALID,
-  TOPIC_NAME_INVALID,
 } from '../mqtt/reason.ts';
-import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
-import type { Route } from '../router/router.ts';
+import { isTopicName } from '../mqtt/topic.ts';
+import type { KnownTopic } from '../router/router.ts';
 import type { Acks } from './acks.ts';
 import type { Exchanges } from './exchanges.ts';
 import { heldCount } from './held.ts';
+import { NamedTopics } from './named.ts';
+import { Run } from './run.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
-import { Verdicts } from './verdicts.ts';
 
 /** publish() returns it when an authorizer has to be waited for: `waiting` says for what. */
 export const WAIT = -1;
@@ -46,11 +45,8 @@ export interface InboundOptions {
 }
 
 export class Inbound {
-  /** Set when publish() has returned WAIT: the promise of the verdict that is missing. */
-  waiting: Promise<boolean> | null = null;
   private readonly core: Core;
   private readonly session: Session;
-  private readonly identity: Identity;
   private readonly access: () => Access;
   private readonly acks: Acks;
   private readonly exchanges: Exchanges;
@@ -60,26 +56,21 @@ export class Inbound {
   private readonly publication: Publication;
   /** Properties of the PUBLISH being handled. */
   private decoded: Properties | null = null;
-  private lastTopic: Buffer = Buffer.alloc(64);
-  private lastBytes = -1;
-  private lastName = '';
-  private lastAllowed = false;
-  private route: Route | null = null;
-  private verdictVersion = -1;
-  private readonly verdicts = new Verdicts();
-  private readonly aliases: (string | undefined)[] = [];
+  private readonly names: NamedTopics;
+  private readonly run: Run;
   /** Acknowledgements that may wait before no more is read. */
   private readonly mostHeld: number;
 
   constructor(options: InboundOptions) {
     this.core = options.core;
     this.session = options.session;
-    this.identity = options.identity;
     this.access = options.access;
     this.acks = options.acks;
     this.exchanges = options.exchanges;
     this.version = options.version;
     this.five = options.version === 5;
+    this.names = new NamedTopics(options.core, options.identity, options.access, this.five);
+    this.run = new Run(this.names, this.five);
     this.publication = new Publication(options.session.origin, options.core.slab);
     this.mostHeld = heldCount(options.version, options.core.limits.maxAwaitingRel);
   }
@@ -94,13 +85,15 @@ export class Inbound {
     this.decoded = scan.hasProperties
       ? decodeProperties(buffer, scan.propertiesAt, frame.end, PUBLISH).properties
       : null;
-    if (!this.resolve(buffer)) return WAIT;
+    const { names } = this;
+    if (!names.resolve(buffer, scan, this.decoded === null ? 0 : this.readAlias())) return WAIT;
+    const topic = names.topic as KnownTopic;
     const limits = this.core.limits;
     if (scan.qos > limits.maxQos) throw new ProtocolError(QOS_NOT_SUPPORTED, `PUBLISH with QoS ${scan.qos}`); // [MQTT-3.2.2-11]
     if (scan.retain && !limits.retainAvailable) throw new ProtocolError(RETAIN_NOT_SUPPORTED, 'PUBLISH with RETAIN'); // [MQTT-3.2.2-14]
     const publication = this.publication;
     publication.reset();
-    publication.topic = this.lastName;
+    publication.topic = topic.name;
     publication.qos = scan.qos;
     publication.retain = scan.retain;
     publication.dup = false; // DUP of an incoming PUBLISH is not passed on [MQTT-3.3.1-3].
@@ -115,16 +108,22 @@ export class Inbound {
     publication.packetStart = minimal && scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
     if (this.decoded !== null) this.useProperties(this.decoded);
     if (scan.qos === 0) {
-      if (!scan.retain && !scan.hasProperties && publication.packetStart >= 0) return this.run(buffer, frame, end);
+      if (!scan.retain && !scan.hasProperties && publication.packetStart >= 0)
+        return this.alike(buffer, frame, end, topic);
       this.count(1, frame.end - frame.packetStart);
-      if (this.lastAllowed) this.core.router.publish(publication, this.current());
+      if (names.allowed) this.core.router.publish(publication, names.route(topic));
       else this.denied(1);
       return frame.end;
     }
     this.count(1, frame.end - frame.packetStart);
-    if (scan.qos === 1) this.atLeastOnce(publication);
-    else this.exactlyOnce(publication);
+    if (scan.qos === 1) this.atLeastOnce(publication, topic);
+    else this.exactlyOnce(publication, topic);
     return frame.end;
+  }
+
+  /** What publish() has returned WAIT for: the promise of the verdict that is missing. */
+  get waiting(): Promise<boolean> | null {
+    return this.names.waiting;
   }
 
   /** Resolves when half of what waits for acknowledgements is answered; null while there is no reason to wait for that. */
@@ -139,28 +138,28 @@ export class Inbound {
 
   // ---- QoS
 
-  private atLeastOnce(publication: Publication): void {
+  private atLeastOnce(publication: Publication, topic: KnownTopic): void {
     this.checkQuota();
     const packetId = publication.packetId;
-    if (!this.lastAllowed) {
+    if (!this.names.allowed) {
       this.denied(1);
       this.acks.answer(PUBACK, packetId, this.deniedCode(), null);
       return;
     }
-    const receivers = this.core.router.publish(publication, this.current());
+    const receivers = this.core.router.publish(publication, this.names.route(topic));
     if (publication.stored) this.core.journal.barrier(publication.hold());
     const bytes = publication.payloadEnd - publication.payloadStart;
     this.acks.answer(PUBACK, packetId, receivers > 0 ? SUCCESS : this.unheard(), publication.held, bytes);
   }
 
-  private exactlyOnce(publication: Publication): void {
+  private exactlyOnce(publication: Publication, topic: KnownTopic): void {
     const packetId = publication.packetId;
     if (this.exchanges.has(packetId)) {
       this.acks.answer(PUBREC, packetId, SUCCESS, this.exchanges.again(packetId, publication));
       return;
     }
     this.checkQuota();
-    if (!this.lastAllowed) {
+    if (!this.names.allowed) {
       this.denied(1);
       const code = this.deniedCode();
       if (code === SUCCESS) this.exchanges.begin(packetId, publication);
@@ -168,7 +167,7 @@ export class Inbound {
       return;
     }
     const { journal, router } = this.core;
-    const route = this.current();
+    const route = this.names.route(topic);
     // "Once" leaves no room for a refusal by one receiver after another one has the message: all of them take it, or none gets it.
     const unable = !journal.writing && this.session.outbox.durable;
     if (unable || ((!journal.accepting || publication.retain) && router.refuses(publication, route))) {
@@ -207,49 +206,30 @@ export class Inbound {
   private denied(count: number): void {
     this.core.stats.deniedPublish += count;
     if (this.access().denyAction === 'disconnect')
-      throw new ProtocolError(NOT_AUTHORIZED, `publishing to ${this.lastName} is not allowed`);
+      throw new ProtocolError(NOT_AUTHORIZED, `publishing to ${this.publication.topic} is not allowed`);
   }
 
   // ---- runs
 
-  /** Extends the QoS 0 PUBLISH in `frame` by those that follow with the same first byte, topic and no properties, and routes them as one. */
-  private run(buffer: Buffer, frame: Frame, end: number): number {
+  /** The QoS 0 PUBLISH in `frame` and those behind it that go the same way, routed as one. */
+  private alike(buffer: Buffer, frame: Frame, end: number, topic: KnownTopic): number {
+    const { names, run, core, publication } = this;
     const start = frame.packetStart;
-    const topicAt = this.scan.topicStart;
-    const topicBytes = this.scan.topicEnd - topicAt;
-    const least = topicBytes + (this.five ? 3 : 2);
-    const maxBytes = this.core.limits.maxPacketSize;
-    const first = buffer[start];
-    const five = this.five;
-    let at = frame.end;
-    let count = 1;
-    let longest = at - start;
-    // Whatever is unusual (cut, malformed, long) ends the run and is left to the reader.
-    while (at + 1 < end && buffer[at] === first) {
-      let o = at + 1;
-      let byte = buffer[o++];
-      let length = byte & 127;
-      if (byte > 127) {
-        byte = buffer[o++];
-        if (byte === undefined || byte === 0 || byte > 127) break;
-        length |= byte << 7;
-      }
-      const next = o + length;
-      if (next > end || length < least) break;
-      const bytes = next - at;
-      if (maxBytes > 0 && bytes > maxBytes) break;
-      if (((buffer[o] << 8) | buffer[o + 1]) !== topicBytes) break;
-      o += 2;
-      let i = 0;
-      while (i < topicBytes && buffer[o + i] === buffer[topicAt + i]) i++;
-      if (i < topicBytes || (five && buffer[o + topicBytes] !== 0)) break;
-      if (bytes > longest) longest = bytes;
-      at = next;
-      count++;
-    }
-    this.count(count, at - start);
-    if (!this.lastAllowed) this.denied(count);
-    else this.core.router.publishRun(this.publication, this.current(), start, at, count, longest);
+    const route = names.allowed ? names.route(topic) : null;
+    const at = run.extend(
+      buffer,
+      frame,
+      this.scan,
+      names.lasting ? end : frame.end,
+      core.limits.maxPacketSize,
+      topic,
+      route,
+    );
+    this.count(run.count, at - start);
+    if (route !== null) {
+      if (run.mixed) publication.names = core.router.known;
+      core.router.publishRun(publication, route, start, at, run.count, run.longest);
+    } else this.denied(run.count);
     return at;
   }
 
@@ -260,90 +240,7 @@ export class Inbound {
     this.session.messagesIn += messages;
   }
 
-  /** The route of the last topic as subscriptions are now. */
-  private current(): Route {
-    const router = this.core.router;
-    let route = this.route;
-    if (route === null || route.version !== router.version) {
-      route = router.route(this.lastName);
-      this.route = route;
-    }
-    return route;
-  }
-
-  // ---- topics
-
-  /** Finds out lastName and lastAllowed for the scanned PUBLISH. False when a verdict has to be waited for. */
-  private resolve(buffer: Buffer): boolean {
-    const scan = this.scan;
-    const bytes = scan.topicEnd - scan.topicStart;
-    if (
-      bytes === this.lastBytes &&
-      this.access().authorizer.version === this.verdictVersion &&
-      this.decoded?.topicAlias === undefined
-    ) {
-      const last = this.lastTopic;
-      let i = 0;
-      while (i < bytes && buffer[scan.topicStart + i] === last[i]) i++;
-      if (i === bytes) return true;
-    }
-    return this.resolveNew(buffer, bytes);
-  }
-
-  private resolveNew(buffer: Buffer, bytes: number): boolean {
-    const scan = this.scan;
-    const alias = this.readAlias();
-    let topic: string;
-    if (bytes === 0) {
-      const known = alias > 0 ? this.aliases[alias] : undefined;
-      if (known === undefined) {
-        // A topic of length zero without a known alias [MQTT-3.3.2-8]; before 5.0 there is none at all.
-        throw new ProtocolError(this.five ? PROTOCOL_ERROR : TOPIC_NAME_INVALID, 'PUBLISH without topic');
-      }
-      topic = known;
-    } else {
-      topic = readText(buffer, scan.topicStart, scan.topicEnd);
-      if (!isTopicName(topic)) throw new ProtocolError(TOPIC_NAME_INVALID, 'topic name with wildcard'); // [MQTT-3.3.2-2]
-      const most = this.core.limits.maxTopicLevels;
-      if (most > 0 && exceedsLevels(topic, most))
-        throw new ProtocolError(TOPIC_NAME_INVALID, `topic of more than ${most} levels`);
-    }
-    const verdict = this.verdict(topic);
-    if (typeof verdict !== 'boolean') {
-      this.waiting = verdict;
-      this.lastBytes = -1;
-      return false;
-    }
-    if (topic !== this.lastName) this.route = null;
-    this.lastName = topic;
-    this.lastAllowed = verdict;
-    if (alias > 0) this.aliases[alias] = topic; // [MQTT-3.3.2-12]
-    this.lastBytes = alias > 0 || bytes === 0 ? -1 : bytes;
-    if (this.lastBytes > 0) {
-      if (this.lastTopic.length < bytes) this.lastTopic = Buffer.alloc(bytes * 2);
-      buffer.copy(this.lastTopic, 0, scan.topicStart, scan.topicEnd);
-    }
-    return true;
-  }
-
-  private verdict(topic: string): boolean | Promise<boolean> {
-    const authorizer = this.access().authorizer;
-    if (authorizer.version !== this.verdictVersion) {
-      this.verdicts.clear();
-      this.verdictVersion = authorizer.version;
-    }
-    const known = this.verdicts.get(topic);
-    if (known !== undefined) return known;
-    const verdict = authorizer.publish(this.identity, topic, this.scan.qos, this.scan.retain);
-    if (typeof verdict === 'boolean') {
-      this.verdicts.set(topic, verdict);
-      return verdict;
-    }
-    return verdict.then((allowed) => {
-      this.verdicts.set(topic, allowed);
-      return allowed;
-    });
-  }
+  // ---- properties
 
   private readAlias(): number {
     const alias = this.decoded?.topicAlias;

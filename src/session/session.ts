@@ -6,6 +6,7 @@
 //   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
 //   enhanced.ts   AUTH: enhanced authentication                           stall.ts    clients that do not read
 //   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
+//   named.ts      the topic of a PUBLISH and the right to it                run.ts      QoS 0 packets handed on together
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE; suback.ts what they are answered   registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
 //   stall.ts      clients that do not read                        contest.ts  client ids that two programs use

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Receiver } from '../../src/delivery/delivery.ts';
 import { Publication } from '../../src/mqtt/message.ts';
-import type { Version } from '../../src/mqtt/packet.ts';
 import { Routes } from '../../src/router/routes.ts';
 import { COUNTED_TOPICS, TopicCounts, WINDOW_MS } from '../../src/router/topics.ts';
 import { memoryJournal } from '../../src/store/memory.ts';
@@ -51,23 +50,6 @@ function place() {
   return { clock, routes, subscribe, publish, publication, turn, of };
 }
 
-/** PUBLISH packets at QoS 0 behind `before` other bytes. */
-function packets(topic: string, payloads: readonly number[], five: boolean, before: number): Buffer {
-  const parts: Buffer[] = [Buffer.alloc(before, 0xee)];
-  for (const bytes of payloads) {
-    const body = Buffer.concat([Buffer.from([0, topic.length]), Buffer.from(topic), Buffer.alloc(five ? 1 : 0)]);
-    const head = [0x30];
-    for (let left = body.length + bytes; ; ) {
-      const low = left & 127;
-      left >>= 7;
-      head.push(left > 0 ? low | 128 : low);
-      if (left === 0) break;
-    }
-    parts.push(Buffer.from(head), body, Buffer.alloc(bytes, 0xff));
-  }
-  return Buffer.concat(parts);
-}
-
 describe('a count', () => {
   it('goes on when routes are found anew', () => {
     const { publish, subscribe, of } = place();
@@ -89,39 +71,6 @@ describe('a count', () => {
     routes.publish(publication, route);
     publish('kept', 1);
     expect(of('kept')).toMatchObject({ messages: 3 });
-  });
-
-  it('of a run has every message and every byte of payload, whatever their lengths', () => {
-    const lengths = fc.array(
-      fc.oneof(fc.nat(20), fc.integer({ min: 100, max: 140 }), fc.integer({ max: 20_000, min: 0 })),
-      {
-        minLength: 1,
-        maxLength: 12,
-      },
-    );
-    fc.assert(
-      fc.property(lengths, fc.constantFrom<Version>(4, 5), fc.nat(9), (payloads, version, before) => {
-        const { routes, publication, of } = place();
-        const buffer = packets('a/b', payloads, version === 5, before);
-        publication.reset();
-        publication.topic = 'a/b';
-        publication.buffer = buffer;
-        publication.wireVersion = version;
-        let longest = 0;
-        for (let at = before; at < buffer.length; ) {
-          const next = publication.step(at);
-          longest = Math.max(longest, next - at);
-          at = next;
-        }
-        publication.step(before);
-        routes.publishRun(publication, routes.route('a/b'), before, buffer.length, payloads.length, longest);
-        expect(of('a/b')).toMatchObject({
-          messages: payloads.length,
-          bytes: payloads.reduce((sum, bytes) => sum + bytes, 0),
-        });
-      }),
-      { numRuns: 300 },
-    );
   });
 });
 

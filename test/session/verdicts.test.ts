@@ -1,6 +1,6 @@
 // Verdicts remembered for a client: bounded in number, and in bytes where topics are long.
 import { expect, it } from 'vitest';
-import { Verdicts } from '../../src/session/verdicts.ts';
+import { TopicVerdicts, UNKNOWN, Verdicts } from '../../src/session/verdicts.ts';
 
 it('verdicts are remembered by topic, of long topics only the last one', () => {
   const verdicts = new Verdicts();
@@ -21,4 +21,22 @@ it('verdicts of many topics are forgotten rather than kept without bound', () =>
   const known = Array.from({ length: 5000 }, (_, n) => verdicts.get(`t/${n}`)).filter((v) => v !== undefined).length;
   expect(known).toBeLessThanOrEqual(1000);
   expect(verdicts.get('t/4999')).toBe(true);
+});
+
+it('verdicts by serial are remembered for topics in a row, and forgotten rather than kept without bound or mixed up', () => {
+  const verdicts = new TopicVerdicts();
+  for (let serial = 1; serial <= 3000; serial++) verdicts.set(serial, serial % 3 === 0);
+  for (let serial = 1; serial <= 3000; serial++) expect(verdicts.get(serial)).toBe(serial % 3 === 0 ? 1 : 0);
+  const large = 2 ** 40 + 5;
+  verdicts.set(large, true);
+  expect([verdicts.get(large), verdicts.get(large + 4096), verdicts.get(large - 2 ** 32)]).toEqual([
+    1,
+    UNKNOWN,
+    UNKNOWN,
+  ]);
+  verdicts.set(5 + 4096 * 7, false);
+  expect(verdicts.get(5 + 4096 * 7)).toBe(0);
+  expect([0, 1]).not.toContain(verdicts.get(large));
+  verdicts.clear();
+  expect(verdicts.get(3)).toBe(UNKNOWN);
 });

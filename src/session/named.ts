@@ -1,0 +1,134 @@
+// The topic of each PUBLISH of one connection: by its bytes or its alias, with the verdict of this client's rights.
+// Made by publish.ts, which asks it for every packet. A topic that has been seen costs a comparison of bytes; verdicts are this client's
+// own and are forgotten when rights change. Topic rules: MQTT 5.0 sections 3.3.2.1, 3.3.2.3.4 and 4.7.
+import type { Access, Identity } from '../auth/auth.ts';
+import { ProtocolError } from '../base/errors.ts';
+import type { PublishScan } from '../codec/publish.ts';
+import { readText } from '../codec/text.ts';
+import { PROTOCOL_ERROR, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
+import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
+import type { KnownTopic, Route } from '../router/router.ts';
+import type { Core } from './session.ts';
+import { TopicVerdicts, UNKNOWN } from './verdicts.ts';
+
+export class NamedTopics {
+  /** The topic of the packet at hand, and whether this client may publish to it; valid when resolve() has returned true. */
+  topic: KnownTopic | null = null;
+  allowed = false;
+  /** False when the verdict is for this packet alone. */
+  lasting = false;
+  /** Set when resolve() has returned false: the promise of the verdict that is missing. */
+  waiting: Promise<boolean> | null = null;
+  private readonly core: Core;
+  private readonly identity: Identity;
+  private readonly access: () => Access;
+  private readonly five: boolean;
+  private readonly verdicts = new TopicVerdicts();
+  /** Of the authorizer, when the verdicts were given. */
+  private version = -1;
+  private readonly aliases: (KnownTopic | undefined)[] = [];
+  /** An answer that came while nothing was read holds for the packet that waited for it, whatever has changed since. */
+  private answered: { readonly name: string; readonly allowed: boolean } | null = null;
+
+  constructor(core: Core, identity: Identity, access: () => Access, five: boolean) {
+    this.core = core;
+    this.identity = identity;
+    this.access = access;
+    this.five = five;
+  }
+
+  /** The topic of the scanned PUBLISH; `alias` 0 = none. False when a verdict has to be waited for. Throws ProtocolError. */
+  resolve(buffer: Buffer, scan: PublishScan, alias: number): boolean {
+    const authorizer = this.access().authorizer;
+    if (authorizer.version !== this.version) {
+      this.verdicts.clear();
+      this.version = authorizer.version;
+    }
+    const topic = this.name(buffer, scan, alias);
+    const known = this.verdicts.get(topic.serial);
+    this.lasting = true;
+    if (known !== UNKNOWN) this.allowed = known === 1;
+    else if (!this.ask(topic, scan)) return false;
+    this.answered = null;
+    this.topic = topic;
+    if (alias > 0) this.aliases[alias] = topic; // [MQTT-3.3.2-12]
+    return true;
+  }
+
+  /** The topic in buffer[start, end) of the packet behind `before`, if it is known and allowed without any question. */
+  next(buffer: Buffer, start: number, end: number, before: KnownTopic): KnownTopic | null {
+    const topic = this.core.router.known.find(buffer, start, end, before);
+    if (topic === null || this.verdicts.get(topic.serial) !== 1) return null;
+    const most = this.core.limits.maxTopicLevels;
+    return most > 0 && topic.levels > most ? null : topic;
+  }
+
+  /** The route of a topic as subscriptions are now. */
+  route(topic: KnownTopic): Route {
+    const { router } = this.core;
+    let { route } = topic;
+    if (route === null || route.version !== router.version) {
+      route = router.route(topic.name);
+      topic.route = route;
+    }
+    return route;
+  }
+
+  // ---- inside
+
+  private name(buffer: Buffer, scan: PublishScan, alias: number): KnownTopic {
+    const { topicStart, topicEnd } = scan;
+    if (topicEnd === topicStart) {
+      const known = alias > 0 ? this.aliases[alias] : undefined;
+      // A topic of length zero without a known alias [MQTT-3.3.2-8]; before 5.0 there is none at all.
+      if (known === undefined)
+        throw new ProtocolError(this.five ? PROTOCOL_ERROR : TOPIC_NAME_INVALID, 'PUBLISH without topic');
+      return known;
+    }
+    const { router, limits } = this.core;
+    const most = limits.maxTopicLevels;
+    const last = this.topic;
+    const known =
+      last !== null && equal(last, buffer, topicStart, topicEnd)
+        ? last
+        : router.known.find(buffer, topicStart, topicEnd, last);
+    if (known !== null && (most === 0 || known.levels <= most)) return known;
+    const text = readText(buffer, topicStart, topicEnd);
+    if (!isTopicName(text)) throw new ProtocolError(TOPIC_NAME_INVALID, 'topic name with wildcard'); // [MQTT-3.3.2-2]
+    if (most > 0 && exceedsLevels(text, most))
+      throw new ProtocolError(TOPIC_NAME_INVALID, `topic of more than ${most} levels`);
+    return router.known.add(text, buffer, topicStart, topicEnd);
+  }
+
+  /** False when the answer comes later. */
+  private ask(topic: KnownTopic, scan: PublishScan): boolean {
+    const { answered } = this;
+    if (answered?.name === topic.name) {
+      this.allowed = answered.allowed;
+      this.lasting = false;
+      return true;
+    }
+    const verdict = this.access().authorizer.publish(this.identity, topic.name, scan.qos, scan.retain);
+    if (typeof verdict === 'boolean') {
+      this.verdicts.set(topic.serial, verdict);
+      this.allowed = verdict;
+      return true;
+    }
+    const { version } = this;
+    this.waiting = verdict.then((allowed) => {
+      // Where rights have changed meanwhile the packet that waited has its answer, and the next one asks again.
+      if (this.access().authorizer.version === version) this.verdicts.set(topic.serial, allowed);
+      else this.answered = { name: topic.name, allowed };
+      return allowed;
+    });
+    return false;
+  }
+}
+
+function equal(topic: KnownTopic, buffer: Uint8Array, start: number, end: number): boolean {
+  const { utf8 } = topic;
+  const bytes = end - start;
+  if (utf8.length !== bytes) return false;
+  for (let i = bytes - 1; i >= 0; i--) if (utf8[i] !== buffer[start + i]) return false;
+  return true;
+}
