@@ -1,5 +1,5 @@
 // Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk.
-// Used by publish.ts and state.ts; emptied when the authorizer's version rises. Its memory is bounded whatever topics come.
+// Used by named.ts and state.ts; emptied when the authorizer's version rises. Its memory is bounded whatever topics come.
 
 /** Topics remembered for one client; above that all are forgotten. */
 const TOPICS = 1000;
