@@ -2,6 +2,7 @@
 // session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client in, a denial of rights holds.
 // Nothing fails open: an error in a source is a refusal, a reload that cannot be read keeps the last good state.
 // An answer is given at once or as a promise; session/ stops reading from that client meanwhile. Promises never reject.
+import type { Arrival } from '../mqtt/message.ts';
 import type { TlsInfo } from '../transport/transport.ts';
 
 export interface Credentials {
@@ -17,16 +18,16 @@ export interface Credentials {
 }
 
 /** Who a client is once it is in. Authorizers see only this. */
-export interface Identity {
+export interface Identity extends Arrival {
   readonly clientId: string;
   /** null for anonymous clients; taken from the certificate where the listener says so. */
   readonly username: string | null;
-  readonly remoteAddress: string;
-  readonly listener: string;
-  /** Claims or groups a source added; opaque to the others. */
-  readonly claims: ReadonlyMap<string, unknown> | null;
   /** Internal clients (bridges, REST) that a source of users never saw. */
   readonly internal: boolean;
+  /** Wall-clock milliseconds when what vouched for it ends (a token); absent: it does not. */
+  readonly validUntil?: number;
+  /** Only its names are known (a store of an earlier format): rules that ask for listener, address or claims deny. */
+  readonly partial?: boolean;
 }
 
 export type AuthResult =
@@ -77,8 +78,20 @@ export type DenyAction = 'ignore' | 'disconnect';
 
 /** All that session/ needs, for one listener. Swapped whole on reload. */
 export interface Access {
+  /** The set of users of the listener, as in Identity. */
+  readonly realm: string;
+  /** Whether what let this client in would let it in now: asked for what a client left behind, its will above all. */
+  vouches(identity: Identity): boolean;
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly enhanced: readonly EnhancedMethod[];
   readonly denyAction: DenyAction;
+}
+
+/** How clients are judged that are not here: restored sessions, their wills, publishers of stored messages. Nothing unknown is allowed. */
+export interface Absentees {
+  /** The rights of who came as this one did; if its listener is there no more, what every listener would allow. */
+  access(identity: Identity): Access;
+  /** The realm that a user name of unknown realm belongs to; null when that is not certain. */
+  realmOf(username: string | null): string | null;
 }

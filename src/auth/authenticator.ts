@@ -2,6 +2,7 @@
 // Credentials that are sent are checked even where anonymous is allowed. Every doubt is a refusal; a promise never rejects.
 // CONNACK 5 / 0x87 for anything wrong with user or password, 4 / 0x86 where the certificate gives no name.
 import type { Cell, Metrics } from '../base/metrics.ts';
+import type { Via } from '../mqtt/message.ts';
 import { BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED } from '../mqtt/reason.ts';
 import type { Authenticator, AuthResult, Credentials } from './auth.ts';
 import { certificateName } from './certificate.ts';
@@ -45,13 +46,32 @@ function refuse(why: string, reasonCode = NOT_AUTHORIZED): AuthResult {
   return { accepted: false, reasonCode, why };
 }
 
-function accept(
-  credentials: Credentials,
-  username: string | null,
-  claims: ReadonlyMap<string, unknown> | null,
-): AuthResult {
+/** Lets a client in under a name that `via` vouches for. */
+function accept(credentials: Credentials, realm: Realm, username: string | null, via: Via): AuthResult {
   const { clientId, remoteAddress, listener } = credentials;
-  return { accepted: true, identity: { clientId, username, remoteAddress, listener, claims, internal: false } };
+  return {
+    accepted: true,
+    identity: {
+      clientId,
+      username,
+      remoteAddress,
+      listener,
+      realm: realm.name,
+      via,
+      claims: null,
+      internal: false,
+    },
+  };
+}
+
+/** The same with what a source has said of it. */
+function acceptAs(credentials: Credentials, realm: Realm, answer: Answer & { readonly kind: 'accept' }): AuthResult {
+  const name = answer.username === undefined ? credentials.username : answer.username;
+  const result = accept(credentials, realm, name, answer.via);
+  const { claims = null, validUntil } = answer;
+  if (!result.accepted || (claims === null && validUntil === undefined)) return result;
+  const identity = { ...result.identity, claims };
+  return { accepted: true, identity: validUntil === undefined ? identity : { ...identity, validUntil } };
 }
 
 /** Adds what another source says of a client that is in and has no claims yet. */
@@ -104,13 +124,16 @@ export class ChainAuthenticator implements Authenticator {
   private decide(credentials: Credentials, realm: Realm): AuthResult | Promise<AuthResult> {
     if (realm.identity !== null) {
       const name = certificateName(credentials.tls, realm.identity);
-      return name === null ? refuse('certificate', BAD_USER_NAME_OR_PASSWORD) : accept(credentials, name, null);
+      return name === null
+        ? refuse('certificate', BAD_USER_NAME_OR_PASSWORD)
+        : accept(credentials, realm, name, 'certificate');
     }
     // An empty user name is none, an empty password is none.
     const username = credentials.username === '' ? null : credentials.username;
     const password = credentials.password?.length === 0 ? null : credentials.password;
     if (username !== null) {
-      if (!hasSource(realm)) return realm.allowAnonymous ? accept(credentials, username, null) : refuse('no-source');
+      if (!hasSource(realm))
+        return realm.allowAnonymous ? accept(credentials, realm, username, 'unchecked') : refuse('no-source');
       if (password === null) return refuse('no-password');
     }
     // C programs end a string at a NUL: a password with one is nobody's, rather than that of the part before it.
@@ -124,10 +147,11 @@ export class ChainAuthenticator implements Authenticator {
     const token = credentials.password === null ? null : realm.token;
     const sources: Source[] = token === null ? [] : [token];
     if (!realm.allowAnonymous && realm.remote !== null) sources.push(realm.remote);
-    if (sources.length === 0) return realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous');
+    if (sources.length === 0)
+      return realm.allowAnonymous ? accept(credentials, realm, null, 'anonymous') : refuse('anonymous');
     if (this.limits.locked(credentials.remoteAddress, null)) return refuse('locked');
     return this.conclude(ask(sources, credentials), credentials, realm, (unknown) =>
-      unknown && realm.allowAnonymous ? accept(credentials, null, null) : refuse('anonymous'),
+      unknown && realm.allowAnonymous ? accept(credentials, realm, null, 'anonymous') : refuse('anonymous'),
     );
   }
 
@@ -167,7 +191,7 @@ export class ChainAuthenticator implements Authenticator {
       const now = this.realm();
       if (now !== realm && revoked(realm, now, name)) return refuse('changed');
       this.limits.passed(remoteAddress, username);
-      return accept(credentials, name, answer.claims ?? null);
+      return acceptAs(credentials, realm, answer);
     }
     const result = answer.kind === 'unknown' ? unknown(true) : refuse(answer.why, answer.reasonCode);
     // A server that is down or a full line says nothing about who asked.

@@ -113,7 +113,7 @@ export class HttpAuth implements Source, Rights {
     const outcome = await this.ask(this.auth, fields, this.logins);
     if (outcome === 'refused') return { kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'http-refused' };
     if (outcome !== 'allowed') return { kind: 'refuse', reasonCode: SERVER_UNAVAILABLE, why: outcome };
-    return { kind: 'accept', claims: await this.claims(credentials) };
+    return { kind: 'accept', claims: await this.claims(credentials), via: 'http' };
   }
 
   /** Asked once at login, while the password is at hand: whether acl_req need not be asked for this client. */
@@ -163,6 +163,8 @@ export class HttpAuth implements Source, Rights {
 
   private may(identity: Identity, topic: string, access: string): Verdict {
     if (this.acl === null || this.exempt(identity)) return true;
+    // A server that is asked about an address nobody knows would answer for another.
+    if (identity.partial === true) return false;
     const key = this.key(identity, topic, access);
     const known = this.verdicts.get(key);
     if (known !== undefined) return known;

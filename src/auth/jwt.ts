@@ -49,7 +49,6 @@ const SHORTEST_SECRET_BYTES = 32;
 /** Rights are looked at again this often, so that they end with the token. */
 export const TOKEN_PERIOD_MS = 5000;
 const ACL = 'acl';
-const EXPIRY = 'exp';
 
 const FITTING: ReadonlyMap<string, readonly string[]> = new Map([
   ['secret', ['HS256', 'HS384', 'HS512']],
@@ -153,6 +152,8 @@ export class JwtAuth implements Source, Rights {
   private readonly options: JwtOptions;
   private readonly verify: (token: string) => Promise<JWTPayload>;
   private readonly clock: Clock;
+  /** The acl claim of a set of claims, prepared. */
+  private readonly rules = new WeakMap<ReadonlyMap<string, unknown>, Rules | 'unknown'>();
   /** Another text = tokens are judged otherwise. For comparison only. */
   readonly mark: string;
 
@@ -203,15 +204,15 @@ export class JwtAuth implements Source, Rights {
     if (username !== null && (typeof username !== 'string' || username === '')) return refuse('token-username');
     if (credentials.username !== null && credentials.username !== username) return refuse('token-username');
     const claims = new Map<string, unknown>();
-    if (typeof payload.exp === 'number') {
-      claims.set(EXPIRY, (payload.exp + this.options.clockToleranceSeconds) * 1000);
-    }
     if (Object.hasOwn(payload, aclClaim)) {
       const rules = rulesOf(payload[aclClaim]);
       if (typeof rules === 'string') return refuse(rules);
-      claims.set(ACL, rules);
+      claims.set(ACL, payload[aclClaim]);
+      this.rules.set(claims, rules);
     }
-    return { kind: 'accept', username, claims };
+    const accepted = { kind: 'accept', username, claims, via: 'token' } as const;
+    if (payload.exp === undefined) return accepted;
+    return { ...accepted, validUntil: (payload.exp + this.options.clockToleranceSeconds) * 1000 };
   }
 
   publish(identity: Identity, topicName: string): boolean {
@@ -228,20 +229,36 @@ export class JwtAuth implements Source, Rights {
 
   explain(identity: Identity, action: Action, topic: string): Explanation | null {
     if (this.expired(identity)) return { allowed: false, rule: 'the token has expired' };
-    const rules = identity.claims?.get(ACL);
-    return rules instanceof Rules ? rules.explain(identity, action, topic) : null;
+    const rules = this.rulesFor(identity);
+    if (rules === 'unknown') return { allowed: false, rule: 'what its token granted is not known' };
+    return rules === null ? null : rules.explain(identity, action, topic);
   }
 
   private may(identity: Identity, action: Action, topic: string): boolean {
-    if (identity.claims === null) return true;
     if (this.expired(identity)) return false;
-    const rules = identity.claims.get(ACL);
-    return !(rules instanceof Rules) || rules.allows(identity, action, topic);
+    const rules = this.rulesFor(identity);
+    return rules === null || (rules !== 'unknown' && rules.allows(identity, action, topic));
   }
 
-  private expired(identity: Identity): boolean {
-    const endsAt = identity.claims?.get(EXPIRY);
-    return typeof endsAt === 'number' && endsAt <= this.clock.now();
+  /** What the token of a client grants; null: it limits nothing, or another source let the client in. */
+  private rulesFor(identity: Identity): Rules | 'unknown' | null {
+    // Without its token nobody can say what a client of an earlier run may do, unless local users or nobody vouched for it.
+    if (identity.partial === true) return 'unknown';
+    if (identity.via !== 'token') return null;
+    const { claims } = identity;
+    if (claims === null) return 'unknown';
+    if (!claims.has(ACL)) return null;
+    const known = this.rules.get(claims);
+    if (known !== undefined) return known;
+    // Claims that were stored: read once.
+    const made = rulesOf(claims.get(ACL));
+    const rules = typeof made === 'string' ? 'unknown' : made;
+    this.rules.set(claims, rules);
+    return rules;
+  }
+
+  private expired({ validUntil }: Identity): boolean {
+    return validUntil !== undefined && validUntil <= this.clock.now();
   }
 }
 

@@ -16,6 +16,8 @@ export interface ListenerAuthOptions {
   readonly aclFile?: string | null;
   /** The user name comes from the client certificate, credentials of the CONNECT are left aside. */
   readonly identity?: CertificateField | null;
+  /** The file of the authorities that sign those certificates: listeners with the same one have the same users. */
+  readonly authority?: string | null;
 }
 
 export interface AuthOptions {

@@ -18,6 +18,8 @@ export interface Rights {
 }
 
 export interface Realm {
+  /** Which set of users: "" = the global one, else the listener's own source. Client ids and sessions belong to a user of one realm. */
+  readonly name: string;
   readonly allowAnonymous: boolean;
   /** Users the gateway knows itself; null when there are none configured (an empty file is a source without users). */
   readonly users: Users | null;
@@ -56,4 +58,29 @@ export function revoked(before: Realm, after: Realm, username: string | null): b
   // Let in by a token or a web server, which of them is not kept: another key ends what the old one had let in.
   if (before.token !== null && before.token.mark !== after.token?.mark) return true;
   return after.token === null && after.remote === null;
+}
+
+/**
+ * Whether what let this client in would let it in now, as far as the gateway can know without its password or token: its user is
+ * still there, or anonymous clients still are allowed. Of a client whose source is not known only local users are certain.
+ */
+export function vouches(realm: Realm, identity: Identity): boolean {
+  if (identity.internal) return true;
+  const { username, via } = identity;
+  if ((identity.realm ?? (identity.realm === null ? null : '')) !== realm.name) return false;
+  if (via === 'certificate') return realm.identity !== null;
+  if (realm.identity !== null) return false;
+  if (via === 'token') return realm.token !== null;
+  if (via === 'http') return realm.remote !== null;
+  if (username === null) return realm.allowAnonymous;
+  if (realm.users !== null && realm.users.mark(username) !== null) return true;
+  return via !== 'users' && !hasSource(realm) && realm.allowAnonymous;
+}
+
+/** Whether a client with this name could come in as one of the realm. */
+export function couldKnow(realm: Realm, username: string | null): boolean {
+  if (realm.identity !== null) return username !== null;
+  if (realm.token !== null || realm.remote !== null) return true;
+  if (username === null) return realm.allowAnonymous;
+  return realm.users === null ? realm.allowAnonymous : realm.users.mark(username) !== null;
 }

@@ -36,6 +36,8 @@ export interface RuleSubject {
   readonly clientId: string;
   readonly username: string | null;
   readonly remoteAddress: string;
+  /** The address is not known: a rule for addresses does not allow then, and denies. */
+  readonly partial?: boolean;
 }
 
 export type Action = 'publish' | 'subscribe' | 'deliver';
@@ -45,21 +47,21 @@ type Test = (subject: RuleSubject) => boolean;
 /** Everybody, in NanoMQ's words. */
 const ANYBODY = '#';
 
-function whoTests(who: WhoOptions, where: string): Test[] {
+function whoTests(who: WhoOptions, allow: boolean, where: string): Test[] {
   const tests: Test[] = [];
   const { username, clientId, ipaddrs } = who;
   if (username !== null) tests.push((subject) => username === ANYBODY || subject.username === username);
   if (clientId !== null) tests.push((subject) => clientId === ANYBODY || subject.clientId === clientId);
   if (ipaddrs.length > 0 && !ipaddrs.includes(ANYBODY)) {
     const fits = addressTest(ipaddrs, where);
-    tests.push((subject) => fits(subject.remoteAddress));
+    tests.push((subject) => (subject.partial === true ? !allow : fits(subject.remoteAddress)));
   }
   return tests;
 }
 
-function listTests(list: readonly WhoOptions[], where: string): Test[] {
+function listTests(list: readonly WhoOptions[], allow: boolean, where: string): Test[] {
   return list.map((who, i) => {
-    const own = whoTests(who, `${where}[${i}]`);
+    const own = whoTests(who, allow, `${where}[${i}]`);
     if (own.length === 0) throw new GatewayError('AUTH-SOURCE', `${where}[${i}]: names nobody`);
     return (subject) => own.every((test) => test(subject));
   });
@@ -67,8 +69,9 @@ function listTests(list: readonly WhoOptions[], where: string): Test[] {
 
 /** Every field that is given has to hold. */
 function subjectTest(options: RuleOptions, where: string): Test | null {
-  const tests = [...whoTests(options, where), ...listTests(options.and, `${where}.and`)];
-  const any = listTests(options.or, `${where}.or`);
+  const allow = options.permit === 'allow';
+  const tests = [...whoTests(options, allow, where), ...listTests(options.and, allow, `${where}.and`)];
+  const any = listTests(options.or, allow, `${where}.or`);
   if (any.length > 0) tests.push((subject) => any.some((test) => test(subject)));
   return tests.length === 0 ? null : (subject) => tests.every((test) => test(subject));
 }

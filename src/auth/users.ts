@@ -30,7 +30,7 @@ export interface UsersInput {
 
 const BAD_PASSWORD: Answer = { kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'bad-password' };
 const UNKNOWN: Answer = { kind: 'unknown' };
-const ACCEPT: Answer = { kind: 'accept' };
+const ACCEPT: Answer = { kind: 'accept', via: 'users' };
 
 export class Users {
   private readonly users = new Map<string, User>();

@@ -27,6 +27,7 @@ export const MESSAGES = {
   'CLI-SLOW': 'client reads too slowly, messages are dropped or held',
   'SES-TAKEOVER': 'client id connected again, the older connection is closed',
   'SES-CONTEST': 'two programs seem to use one client id: their connections close each other',
+  'SES-FOREIGN': 'client refused: the session of its client id belongs to another user (auth.session_owner)',
   'SES-EXPIRED': 'session ended',
   'SES-QUEUE-FULL': 'session queue is full, messages are dropped',
   'BRK-SHARE': 'a message or its queue could not be stored or told to the other gateways of the broker',

@@ -203,7 +203,7 @@ export interface Engine extends Broker {
   preset(sessions: readonly Preset[]): void;
   /** Closes clients whose user may not be here any more; gives their number. */
   dropRevoked(revoked: (listener: string, username: string | null) => boolean): number;
-  /** Who a connected client is, as its rights are judged. */
+  /** Whose a client id is while it has a session, connected or not, as its rights are judged. */
   identity(clientId: string): Identity | undefined;
   /**
    * Takes no new connections and reads no more from clients; what was read is answered as far as it is accepted within `deadlineMs`, then

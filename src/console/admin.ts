@@ -15,11 +15,12 @@ function addressOf(remote: string): string {
 function explain(options: ConsoleOptions, call: Call): Answer {
   const clientId = call.query.get('clientid');
   const action = call.query.get('action') ?? 'publish';
-  const topic = call.query.get('topic');
+  const topic = action === 'connect' ? '' : call.query.get('topic');
   if (clientId === undefined) return fail('missing', 'the query parameter clientid');
-  if (topic === undefined || topic === '') return fail('missing', 'the query parameter topic');
-  if (action !== 'publish' && action !== 'subscribe' && action !== 'deliver') {
-    return fail('query', 'action has to be publish, subscribe or deliver');
+  if (topic === undefined || (topic === '' && action !== 'connect'))
+    return fail('missing', 'the query parameter topic');
+  if (action !== 'publish' && action !== 'subscribe' && action !== 'deliver' && action !== 'connect') {
+    return fail('query', 'action is publish, subscribe, deliver or connect');
   }
   // What is not said is taken from the client if it is known.
   const known = options.broker.client(clientId);
@@ -45,13 +46,17 @@ export function adminRoutes(options: ConsoleOptions, audit: Audit): Route[] {
   return [
     get(
       '/api/v4/access/explain',
-      'whether a client may publish, subscribe or receive, and which rule says so',
+      'whether a client may publish, subscribe, receive or take its client id, and which rule says so',
       (call) => explain(options, call),
       'admin',
       [
         { name: 'clientid', text: 'the client', type: 'string' },
-        { name: 'topic', text: 'topic name, or topic filter for subscribe', type: 'string' },
-        { name: 'action', text: 'publish, subscribe or deliver; publish unless told', type: 'string' },
+        { name: 'topic', text: 'topic name, or topic filter for subscribe; not for connect', type: 'string' },
+        {
+          name: 'action',
+          text: 'publish (default), subscribe, deliver, or connect: whether the client id is free for the user',
+          type: 'string',
+        },
         { name: 'username', text: 'its user name, where the client is not connected', type: 'string' },
         { name: 'address', text: 'its address', type: 'string' },
         { name: 'listener', text: 'the listener it comes through', type: 'string' },

@@ -199,7 +199,9 @@ export interface ExplainQuery {
   readonly username: string | null;
   readonly remoteAddress: string;
   readonly listener: string;
-  readonly action: 'publish' | 'subscribe' | 'deliver';
+  /** connect: whether the client id is free for the user. */
+  readonly action: 'publish' | 'subscribe' | 'deliver' | 'connect';
+  /** Empty for connect. */
   readonly topic: string;
 }
 /** Which rule of the ACL decides. */

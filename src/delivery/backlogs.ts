@@ -11,6 +11,10 @@ const SEARCH = 32;
 export class Backlogs {
   private readonly list: Backlog[] = [];
   private scheduled = false;
+  /** The first of the list waits for a verdict; nothing of the others goes before it. */
+  private waiting: Backlog | null = null;
+  /** What it has waited for. */
+  private known: Message | null = null;
   private readonly pump: () => void;
 
   /** `pump` is called when it is this session's turn again. */
@@ -28,22 +32,40 @@ export class Backlogs {
 
   clear(): void {
     this.list.length = 0;
+    this.waiting = null;
+    this.known = null;
   }
 
   /** Hands messages to `deliver` while `hasRoom` says so; what is left after a slice goes on later. */
   send(hasRoom: () => boolean, deliver: (message: Message, target: Target) => void): void {
     let left = SLICE;
-    while (this.list.length > 0 && hasRoom()) {
+    while (this.list.length > 0 && this.waiting === null && hasRoom()) {
       if (left <= 0) {
         this.continueLater();
         return;
       }
       const backlog = this.list[0];
-      const message = backlog.next();
+      const message = this.known ?? backlog.next();
+      this.known = null;
+      if (message instanceof Promise) {
+        this.wait(backlog, message);
+        return;
+      }
       left -= message === undefined ? SEARCH : 1;
       if (message === null) this.list.shift();
       else if (message !== undefined) deliver(message, backlog.target);
     }
+  }
+
+  private wait(backlog: Backlog, verdict: Promise<Message | undefined>): void {
+    this.waiting = backlog;
+    void verdict.then((message) => {
+      // The session may have ended, or have begun again, meanwhile.
+      if (this.waiting !== backlog) return;
+      this.waiting = null;
+      this.known = message ?? null;
+      this.pump();
+    });
   }
 
   private continueLater(): void {

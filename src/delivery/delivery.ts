@@ -111,8 +111,8 @@ export interface Peer {
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */
 export interface Backlog {
-  /** The next message, null when there are no more, undefined when a while was spent and none found yet. */
-  next(): Message | null | undefined;
+  /** The next message, null when there are no more, undefined when a while was spent and none found yet; a promise never rejects. */
+  next(): Message | null | undefined | Promise<Message | undefined>;
   readonly target: Target;
 }
 

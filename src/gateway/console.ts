@@ -12,7 +12,8 @@ import type { HttpServer } from '../console/http.ts';
 import type { ProcessMetrics } from '../console/process.ts';
 import type { Proxies } from '../proxy/proxies.ts';
 import { version } from '../version.ts';
-import { httpSettings, metricsSettings } from './options.ts';
+import { explainer } from './explain.ts';
+import { httpSettings, metricsSettings, sessionLimits } from './options.ts';
 import type { Part, Running, RunningConfig } from './running.ts';
 
 export interface WebParts {
@@ -95,15 +96,7 @@ export class Web {
         bridges: control,
         config: { ...current.control(), keys: configKeys },
         security: () => access.view(),
-        explain: (query) => {
-          const { action, topic, ...asked } = query;
-          const { listener, username } = asked;
-          // A client that is here is judged as it is, with the rights its token brought.
-          const known = broker.identity(query.clientId);
-          const same = known?.username === username && known.listener === listener;
-          const identity = same ? known : { ...asked, claims: null, internal: false };
-          return access.access(listener).authorizer.explain(identity, action, topic);
-        },
+        explain: explainer(broker, access, () => sessionLimits(current.config).sessionOwner),
         proxy: {
           upstreams: () => this.proxyViews(),
           drain: (upstream, name, on) =>

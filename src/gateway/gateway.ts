@@ -184,6 +184,7 @@ export class Gateway implements Service {
       metrics: this.metrics,
       limits: sessionLimits(config),
       localAccess: () => access.access(''),
+      absentees: access.absentees,
       sys: { version, intervalMs: config.mqtt.sysIntervalMs, more: () => this.bridgeValues() },
     };
     let broker: Engine;

@@ -49,6 +49,7 @@ export function sessionLimits(config: Config): SessionLimits {
     retained: { messages: mqtt.maxRetainedMessages, bytes: mqtt.maxRetainedBytes },
     sendTimeoutMs: mqtt.sendTimeoutMs,
     checkRetainSource: config.auth.checkRetainSource,
+    sessionOwner: 'user',
     maxConnectRate: mqtt.maxConnectRate,
     maxPendingConnections: mqtt.maxPendingConnections,
     memoryBudget: memoryBudget(mqtt.memoryBudget),
@@ -92,6 +93,7 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
     passwordFile: listener.passwordFile,
     aclFile: listener.aclFile,
     identity: listener.identity,
+    authority: listener.tls?.cacertfile ?? null,
   };
 }
 

@@ -5,13 +5,32 @@ import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
 import type { Properties } from './property.ts';
 
-/** Who sent it, for No Local, ACL at delivery, bridge loops. */
+/** What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured. */
+export type Via = 'anonymous' | 'unchecked' | 'users' | 'token' | 'http' | 'certificate';
+
+/** Where a client came in and as whom: with its names, what its rights are judged by once it has gone. */
+export interface Arrival {
+  /** Name of the listener, e.g. "tcp" or "tcp.second". */
+  readonly listener: string;
+  /** Without port; "" for unix sockets. */
+  readonly remoteAddress: string;
+  /** The set of users it is one of; absent: the global one, null: not known. A name in two realms is two users. */
+  readonly realm?: string | null;
+  /** Absent where nothing vouched for it or that is not known. */
+  readonly via?: Via;
+  /** JSON values that a source of users added; opaque to the others. */
+  readonly claims: ReadonlyMap<string, unknown> | null;
+}
+
+/** Who sent it, for No Local, ACL at delivery, bridge loops. One object for all messages of a connection. */
 export interface Origin {
   readonly kind: 'client' | 'bridge' | 'api' | 'server';
   readonly clientId: string;
   readonly username: string | null;
   /** Name of the bridge for kind 'bridge': nng:<name> or mqtt:<name>. */
   readonly bridge: string | null;
+  /** For kind 'client'. Absent or null: not known, and what depends on it is denied. */
+  readonly arrival?: Arrival | null;
 }
 
 /** Immutable once made; shared by every receiver. */

@@ -12,6 +12,7 @@ import {
   type Admitted,
   assignClientId,
   checkLimits,
+  checkOwner,
   checkRoom,
   credentialsOf,
   encodeAccepted,
@@ -159,7 +160,7 @@ export class Admission {
 
   private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
     const { core, client } = this;
-    const refusal = checkRoom(core, this.registry, packet, identity);
+    const refusal = checkOwner(core, this.registry, identity) ?? checkRoom(core, this.registry, packet, identity);
     if (refusal !== null) {
       this.refuse(packet, refusal);
       return;

@@ -1,8 +1,8 @@
 // CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first packet, and by
 // enhanced.ts for those that authenticate with AUTH.
 //
-//   limits -> identify -> authenticate -> room -> (take over, open session) -> stored -> answer
-//      \----------\-------------\-----------\--------------------------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
+//   limits -> identify -> authenticate -> owner -> room -> (take over, open session) -> stored -> answer
+//      \----------\-------------\----------\-------\--------------------------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
 //
 // Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
 import { randomBytes } from 'node:crypto';
@@ -51,6 +51,34 @@ export function checkLimits(limits: SessionLimits, packet: ConnectPacket): Refus
   return null;
 }
 
+/**
+ * Whether the client id is free for this user: a session is that of one user of one realm, and nobody else may continue, end or
+ * disturb it. To be asked before anything of an older connection is touched.
+ */
+export function checkOwner(core: Core, registry: Registry, identity: Identity): Refusal | null {
+  const known = registry.get(identity.clientId);
+  return known === undefined ? null : foreignOwner(core, known, identity);
+}
+
+/** The refusal of somebody whose client id has a session of another user, or null. The two are told apart in the log, not by the peer. */
+export function foreignOwner(core: Core, known: Owned, identity: Identity): Refusal | null {
+  if (core.limits.sessionOwner === 'client_id' || known.isFor(identity)) return null;
+  core.contests.foreign(core.log, core.clock.mono(), {
+    clientId: identity.clientId,
+    username: identity.username,
+    listener: identity.listener,
+    owner: known.identity.username,
+    ownerListener: known.identity.listener,
+  });
+  return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'the client id has a session of another user' };
+}
+
+/** A session, whichever engine keeps it. */
+interface Owned {
+  readonly identity: Identity;
+  isFor(identity: Identity): boolean;
+}
+
 /** Whether there is room for the session that is asked for. To be asked before anything of an older connection is touched. */
 export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket, identity: Identity): Refusal | null {
   const { clientId } = identity;
@@ -62,7 +90,7 @@ export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket,
   }
   if (!core.journal.durable || core.journal.accepting || sessionExpiry(core.limits, packet) === 0) return null;
   // One that is stored goes on; a new one would be a promise that cannot be kept.
-  if (known?.outbox.durable === true && !packet.cleanStart && known.isFor(identity)) return null;
+  if (known?.outbox.durable === true && !packet.cleanStart) return null;
   return notStored(core, clientId);
 }
 
@@ -87,12 +115,15 @@ export function credentialsOf(
   return { clientId, username, password, remoteAddress, listener, tls, version };
 }
 
-export function identityOf(credentials: Credentials, username: string | null): Identity {
+/** Who an enhanced authentication has let in: its methods know local users only. */
+export function identityOf(credentials: Credentials, username: string, realm: string): Identity {
   return {
     clientId: credentials.clientId,
     username,
     remoteAddress: credentials.remoteAddress,
     listener: credentials.listener,
+    realm,
+    via: 'users',
     claims: null,
     internal: false,
   };
@@ -171,7 +202,7 @@ function takeOver(core: Core, registry: Registry, client: Client, packet: Connec
     });
   }
   // A session that ends with its connection cannot be continued [MQTT-3.1.2-6 of 3.1.1].
-  const continued = !packet.cleanStart && before.expiryInterval > 0 && before.isFor(identity);
+  const continued = !packet.cleanStart && before.expiryInterval > 0;
   before.client.takeOver(continued);
 }
 

@@ -96,8 +96,10 @@ export class EnhancedAuthentication {
     if (step.kind === 'refuse') {
       if (packet === null) throw new ProtocolError(step.reasonCode, step.why);
       this.client.refused(packet, { reasonCode: step.reasonCode, why: step.why });
-    } else if (packet !== null) this.client.accepted(packet, identityOf(credentials, step.username), step.data);
-    else this.answer(SUCCESS, step.data);
+    } else if (packet !== null) {
+      const identity = identityOf(credentials, step.username, this.client.access().realm);
+      this.client.accepted(packet, identity, step.data);
+    } else this.answer(SUCCESS, step.data);
   }
 
   private answer(reasonCode: number, data: Uint8Array | null): void {

@@ -1,10 +1,10 @@
 // All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are due.
 // Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1 section 3.1.2.4.
-import type { Access, Identity } from '../auth/auth.ts';
+import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import type { RestoredSession, StoredSubscription } from '../store/store.ts';
+import type { RestoredSession, StoredSession, StoredSubscription } from '../store/store.ts';
 import { capExpiry } from './connect.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
@@ -32,14 +32,19 @@ export class Registry {
     return this.sessions.values();
   }
 
-  /** The session a client continues, or a new one. A session belongs to its user: another user gets a fresh one. */
+  /** Whether a client may come with its client id: a session belongs to its user, who may not be robbed of it (connect.ts refuses). */
+  mayContinue(session: Session, identity: Identity): boolean {
+    return this.core.limits.sessionOwner === 'client_id' || session.isFor(identity);
+  }
+
+  /** The session a client continues, or a new one. */
   open(
     identity: Identity,
     version: Version,
     cleanStart: boolean,
   ): { session: Session; present: boolean; discarded: boolean } {
     const known = this.sessions.get(identity.clientId);
-    if (known !== undefined && !cleanStart && known.isFor(identity)) {
+    if (known !== undefined && !cleanStart && this.mayContinue(known, identity)) {
       known.expiryTimer?.cancel();
       known.expiryTimer = null;
       known.adopt(identity, version, cleanStart);
@@ -87,6 +92,7 @@ export class Registry {
    */
   close(session: Session, withWill: boolean, takenOver: boolean): void {
     session.client = null;
+    session.moved();
     session.since = this.core.clock.now();
     const will = session.will;
     session.will = null;
@@ -138,11 +144,14 @@ export class Registry {
   }
 
   /** Takes over what the journal has kept; sessions and wills that came due meanwhile are ended and published. */
-  restore(restored: readonly RestoredSession[], access: () => Access): void {
+  restore(restored: readonly RestoredSession[]): void {
+    const { absentees } = this.core;
     // First all of them, then what came due: wills and messages of shared subscriptions find everybody they are for.
     for (const { session: stored, subscriptions, queue, inbound } of restored) {
-      const session = new Session(this.core, unknownUser(stored.clientId, stored.username), stored.version, false);
-      session.setAccess(access);
+      const identity = storedIdentity(stored, absentees);
+      const session = new Session(this.core, identity, stored.version, false);
+      session.listener = identity.listener;
+      session.setAccess(() => absentees.access(session.identity));
       session.expiryInterval = stored.expiryInterval;
       session.outbox.resumable = true;
       session.outbox.durable = true;
@@ -169,10 +178,14 @@ export class Registry {
   preset(clientId: string, subscriptions: readonly StoredSubscription[], access: () => Access): void {
     const known = this.sessions.get(clientId);
     if (known !== undefined) {
-      if (known.client === null && known.identity.username === null) known.unclaimed = true;
+      const { username, partial } = known.identity;
+      if (known.client === null && username === null && partial === true) {
+        known.unclaimed = true;
+        known.setAccess(access);
+      }
       return;
     }
-    const session = new Session(this.core, unknownUser(clientId, null), 5, false);
+    const session = new Session(this.core, nobody(clientId), 5, false);
     session.setAccess(access);
     session.unclaimed = true;
     session.expiryInterval = capExpiry(this.core.limits, NEVER);
@@ -224,6 +237,8 @@ export class Registry {
       expiresAt,
       expiryInterval: session.expiryInterval,
       version: session.version,
+      arrival: session.unclaimed ? null : (session.origin.arrival ?? null),
+      validUntil: session.identity.validUntil ?? 0,
     });
   }
 
@@ -260,9 +275,11 @@ export class Registry {
 
   private publishWill(session: Session, will: Will): void {
     const { core } = this;
-    const access = session.currentAccess;
+    const { identity } = session;
+    const access = session.currentAccess ?? core.absentees.access(identity);
+    // The client may be away for long: its user may have been removed meanwhile, and its rights are those of now.
     const allowed =
-      access === null ? true : access.authorizer.publish(session.identity, will.topicName, will.qos, will.retain);
+      access.vouches(identity) && access.authorizer.publish(identity, will.topicName, will.qos, will.retain);
     const publish = (may: boolean): void => {
       if (!may) core.stats.deniedWill++;
       else {
@@ -289,9 +306,17 @@ export class Registry {
   }
 }
 
-/** Somebody who is not here now. */
-function unknownUser(clientId: string, username: string | null): Identity {
-  return { clientId, username, remoteAddress: '', listener: '', claims: null, internal: false };
+/** Whoever comes first: of the global realm until then. */
+function nobody(clientId: string): Identity {
+  return { clientId, username: null, remoteAddress: '', listener: '', claims: null, internal: false };
+}
+
+/** Who a stored session belongs to. A store of an earlier format has kept the user name only. */
+function storedIdentity(stored: StoredSession, absentees: Absentees): Identity {
+  const { clientId, username, arrival, validUntil } = stored;
+  if (arrival === null) return { ...nobody(clientId), username, realm: absentees.realmOf(username), partial: true };
+  const identity: Identity = { ...arrival, clientId, username, internal: false };
+  return validUntil > 0 ? { ...identity, validUntil } : identity;
 }
 
 /** How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it, or its Will Delay. */

@@ -14,6 +14,7 @@
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
+import type { Absentees } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Slab } from '../base/slab.ts';
@@ -56,6 +57,8 @@ export interface SessionLimits {
   readonly sendTimeoutMs: number;
   /** A retained message reaches a new subscription only while its publisher may still write the topic. */
   readonly checkRetainSource: boolean;
+  /** A client id whose session is another user's: refused, or continued by whoever is let in with it. */
+  readonly sessionOwner: 'user' | 'client_id';
   /** New connections a second over all listeners. */
   readonly maxConnectRate: number;
   /** Connections that have not been let in yet. */
@@ -120,6 +123,8 @@ export interface Core {
   readonly delivery: DeliveryStats;
   readonly makeOutbox: MakeOutbox;
   readonly budget: Budget;
+  /** How clients that are not here are judged. */
+  readonly absentees: Absentees;
   /** What waits for acknowledgements that are held back. */
   readonly held: Held;
   /** What was refused for lack of room. */

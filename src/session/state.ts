@@ -8,6 +8,7 @@ import type { Hold, Origin } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Client } from './client.ts';
+import { lasting, originOf, sameArrival } from './origin.ts';
 import type { Core } from './session.ts';
 import { Verdicts } from './verdicts.ts';
 
@@ -46,6 +47,8 @@ export class Session {
   pendingWill: Will | null = null;
   /** SUBSCRIBE packets whose SUBACK waits for the store. */
   unsettled = 0;
+  /** The client as it is judged while it is away: what vouched for it is asked for again when it comes. */
+  private lasting: Identity;
   private access: (() => Access) | null = null;
   private readVersion = -1;
   private readonly readVerdicts = new Verdicts();
@@ -53,7 +56,8 @@ export class Session {
   constructor(core: Core, identity: Identity, version: Version, cleanStart: boolean) {
     this.clientId = identity.clientId;
     this.identity = identity;
-    this.origin = { kind: 'client', clientId: identity.clientId, username: identity.username, bridge: null };
+    this.origin = originOf(identity);
+    this.lasting = lasting(identity);
     this.version = version;
     this.cleanStart = cleanStart;
     this.since = core.clock.now();
@@ -72,19 +76,29 @@ export class Session {
     );
   }
 
-  /** Whether a client may continue this session: it is its user's. */
+  /** Whether a client may continue this session: it is that of the same user, of the same realm. */
   isFor(identity: Identity): boolean {
-    return this.unclaimed || this.identity.username === identity.username;
+    if (this.unclaimed) return true;
+    const { username, realm = '' } = this.identity;
+    // Whose it is may not be known: then it is nobody's who comes now.
+    return username === identity.username && realm !== null && realm === (identity.realm ?? '');
   }
 
   /** Another connection of the same user continues the session: rights are those of now. */
   adopt(identity: Identity, version: Version, cleanStart: boolean): void {
+    // Messages and stored values keep their origin: the same client coming again the same way does not make another.
+    if (!sameArrival(this.identity, identity)) this.origin = originOf(identity);
     this.identity = identity;
-    this.origin = { kind: 'client', clientId: identity.clientId, username: identity.username, bridge: null };
+    this.lasting = lasting(identity);
     this.version = version;
     this.cleanStart = cleanStart;
     this.readVersion = -1;
     this.unclaimed = false;
+  }
+
+  /** The client has come or gone: its reading rights are looked at again. */
+  moved(): void {
+    this.readVersion = -1;
   }
 
   /** How this client's rights are found; those of its listener when it was last here, while it is absent. */
@@ -107,7 +121,7 @@ export class Session {
     }
     let verdict = this.readVerdicts.get(topic);
     if (verdict === undefined) {
-      verdict = authorizer.deliver(this.identity, topic);
+      verdict = authorizer.deliver(this.client === null ? this.lasting : this.identity, topic);
       this.readVerdicts.set(topic, verdict);
     }
     return verdict;

@@ -3,7 +3,6 @@
 
 import type { Access } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
-import type { Message } from '../mqtt/message.ts';
 import type { SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
 import {
   NO_SUBSCRIPTION_EXISTED,
@@ -19,6 +18,7 @@ import {
 import { exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Cap } from './caps.ts';
+import { sourceMayWrite } from './origin.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 
@@ -173,7 +173,7 @@ class Grant implements Subscribed {
     // [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; a shared subscription gets no retained messages (section 4.8.2).
     const wanted = subscription.retainHandling === 0 || (subscription.retainHandling === 1 && !existed);
     if (wanted && c.shareName === null)
-      this.backlogs.set(this.reasonCodes.length, () => startBacklog(core, session, access, c.filter, subscription));
+      this.backlogs.set(this.reasonCodes.length, () => startBacklog(core, session, c.filter, subscription));
     return subscription.qos;
   }
 
@@ -250,18 +250,9 @@ function remove(core: Core, session: Session, topicFilter: string): void {
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
 }
 
-/** Whether the publisher of a stored message may still write its topic; the gateway's own values always count. */
-function sourceMayWrite(access: Access, message: Message): boolean {
-  const { kind, clientId, username } = message.origin;
-  if (kind === 'server' || kind === 'api') return true;
-  const identity = { clientId, username, remoteAddress: '', listener: '', claims: null, internal: kind === 'bridge' };
-  return access.authorizer.publish(identity, message.topic, message.qos, true) === true;
-}
-
 function startBacklog(
   core: Core,
   session: Session,
-  access: Access,
   filter: string,
   subscription: { qos: 0 | 1 | 2; subscriptionIdentifier: number },
 ): void {
@@ -282,7 +273,10 @@ function startBacklog(
       if (step.done === true) return null;
       const message = step.value;
       if (message === null) return undefined;
-      return !core.limits.checkRetainSource || sourceMayWrite(access, message) ? message : undefined;
+      if (!core.limits.checkRetainSource) return message;
+      const verdict = sourceMayWrite(core, message);
+      if (typeof verdict !== 'boolean') return verdict.then((allowed) => (allowed ? message : undefined));
+      return verdict ? message : undefined;
     },
   });
 }

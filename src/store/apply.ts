@@ -69,6 +69,11 @@ class Inserter {
   }
 }
 
+/** Publishers whose number is remembered; then those that nothing names any more are deleted. */
+const PUBLISHERS = 4096;
+export const LOOSE_PUBLISHERS =
+  'DELETE FROM publisher WHERE id NOT IN (SELECT publisher FROM retained WHERE publisher IS NOT NULL)';
+
 /** expiresAt of a session: Infinity (never) has no integer. */
 export const NEVER = -1;
 
@@ -79,6 +84,7 @@ export class Applier {
   private readonly statements = new Map<string, Statement>();
   /** Messages that more than one row of `queued` names. */
   private readonly references = new Map<number, number>();
+  private readonly publishers = new Map<string, number>();
   private nextMessage: number;
   private current = 0;
   private uses = 0;
@@ -140,6 +146,7 @@ export class Applier {
     this.messages.clear();
     this.queued.clear();
     this.changed.clear();
+    this.publishers.clear();
     this.orphans.length = 0;
     this.current = 0;
     this.uses = 0;
@@ -228,8 +235,19 @@ export class Applier {
         const username = r.text();
         const expiresAt = r.f64();
         const expiryInterval = r.f64();
-        const values = [slot, clientId, username, expiresAt === Infinity ? NEVER : expiresAt, expiryInterval, r.u8()];
-        this.prepared('INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)').run(values);
+        const version = r.u8();
+        const arrival = r.text();
+        const ends = expiresAt === Infinity ? NEVER : expiresAt;
+        this.prepared('INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?)').run([
+          slot,
+          clientId,
+          username,
+          ends,
+          expiryInterval,
+          version,
+          arrival,
+          r.f64(),
+        ]);
         return;
       }
       case SESSION_DELETE:
@@ -278,9 +296,25 @@ export class Applier {
   private retained(r: FrameReader): void {
     const [topic, flags, expiresAt, properties, origin, payload] = readMessage(r);
     this.prepared(
-      `INSERT INTO retained VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (topic) DO UPDATE SET payload = excluded.payload, flags = excluded.flags,
-       expires_at = excluded.expires_at, properties = excluded.properties, origin = excluded.origin`,
-    ).run([topic, payload, flags, expiresAt, properties, origin]);
+      `INSERT INTO retained VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic) DO UPDATE SET payload = excluded.payload, flags = excluded.flags,
+       expires_at = excluded.expires_at, properties = excluded.properties, origin = excluded.origin, publisher = excluded.publisher`,
+    ).run([topic, payload, flags, expiresAt, properties, origin, this.publisher(r.text())]);
+  }
+
+  /** The number of a publisher in its table, where each stands once. */
+  private publisher(arrival: string | null): Value {
+    if (arrival === null) return null;
+    const known = this.publishers.get(arrival);
+    if (known !== undefined) return known;
+    if (this.publishers.size >= PUBLISHERS) {
+      this.publishers.clear();
+      // Those whose last message has been replaced since.
+      this.db.exec(LOOSE_PUBLISHERS);
+    }
+    this.prepared('INSERT OR IGNORE INTO publisher (arrival) VALUES (?)').run([arrival]);
+    const id = this.prepared('SELECT id FROM publisher WHERE arrival = ?', true).get([arrival])?.[0] as number;
+    this.publishers.set(arrival, id);
+    return id;
   }
 
   private deleteSession(slot: number): void {

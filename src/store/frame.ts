@@ -2,7 +2,7 @@
 // Called by log.ts and apply.ts. In place, no object per field; every event is one kind byte and its fields, little-endian:
 //
 //   u8 kind | u32 slot | fields        f64 = number, text/bytes = u32 length + bytes (length FFFFFFFF = null)
-//   SESSION_PUT          text clientId, text username, f64 expiresAt, f64 expiryInterval, u8 version
+//   SESSION_PUT          text clientId, text username, f64 expiresAt, f64 expiryInterval, u8 version, text arrival, f64 validUntil
 //   SESSION_DELETE       -
 //   SUBSCRIPTION_PUT     text topicFilter, u8 options, f64 identifier
 //   SUBSCRIPTION_DELETE  text topicFilter
@@ -11,13 +11,14 @@
 //   STATE                f64 sequence, u8 state, u32 packetId
 //   DONE                 f64 sequence
 //   INBOUND_PUT/DELETE   f64 packetId
-//   RETAINED_PUT         message            RETAINED_DELETE  text topic
+//   RETAINED_PUT         message, text arrival of its publisher      RETAINED_DELETE  text topic
 //   WILL_PUT             f64 dueAt, message WILL_DELETE      -
 //   SPOOL_PUT            text bridge, f64 sequence, bytes    SPOOL_DELETE  text bridge, f64 upToSequence
 //   message = text topic, u8 flags, f64 expiresAt, bytes properties, bytes origin, bytes payload
 //
 // flags: bits 0-1 qos, bit 2 retain. options: bits 0-1 qos, 2 noLocal, 3 retainAsPublished, 4-5 retainHandling (MQTT 5.0 3.8.3.1).
-import type { Message, Origin } from '../mqtt/message.ts';
+import { packArrival } from '../mqtt/arrival.ts';
+import type { Arrival, Message, Origin } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { packProperties } from './properties.ts';
@@ -48,6 +49,8 @@ export class FrameWriter {
   private lastOriginBytes: Uint8Array = new Uint8Array(0);
   private lastProperties: Properties | null = null;
   private lastPropertyBytes: Uint8Array = new Uint8Array(0);
+  private lastArrival: Arrival | null = null;
+  private lastArrivalText = '';
 
   /** @param buffer memory of an earlier frame to use again */
   constructor(buffer: ArrayBuffer | null = null) {
@@ -161,6 +164,19 @@ export class FrameWriter {
     }
     this.blob(this.lastOriginBytes);
     this.blob(message.payload);
+  }
+
+  /** How whoever it came from came, as a text for the writer thread; sets that follow each other are packed once. */
+  arrival(arrival: Arrival | null): void {
+    if (arrival === null) {
+      this.u32(NULL);
+      return;
+    }
+    if (arrival !== this.lastArrival) {
+      this.lastArrival = arrival;
+      this.lastArrivalText = packArrival(arrival);
+    }
+    this.text(this.lastArrivalText);
   }
 }
 

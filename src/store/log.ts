@@ -357,6 +357,8 @@ function writeEvent(frame: FrameWriter, event: Event): void {
       frame.f64(session.expiresAt);
       frame.f64(session.expiryInterval);
       frame.u8(session.version);
+      frame.arrival(session.arrival);
+      frame.f64(session.validUntil);
       return;
     }
     case SUBSCRIPTION_PUT: {
@@ -372,6 +374,7 @@ function writeEvent(frame: FrameWriter, event: Event): void {
       return;
     case RETAINED_PUT:
       frame.message(event.body as Message);
+      frame.arrival((event.body as Message).origin.arrival ?? null);
       return;
     case WILL_PUT: {
       const will = event.body as StoredWill;

@@ -1,9 +1,10 @@
 // Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored (main thread).
 // Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
 // A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes) and f64, or u32 length + bytes.
-import { Message, type Origin } from '../mqtt/message.ts';
+import { unpackArrival } from '../mqtt/arrival.ts';
+import { type Arrival, Message, type Origin } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
-import { NEVER } from './apply.ts';
+import { LOOSE_PUBLISHERS, NEVER } from './apply.ts';
 import type { Database, Row, Value } from './driver.ts';
 import { FrameReader, FrameWriter, unpackOrigin } from './frame.ts';
 import { unpackProperties } from './properties.ts';
@@ -19,7 +20,17 @@ import type {
 } from './store.ts';
 
 /** In the order in which rows refer to each other. */
-export const TABLES = ['session', 'subscription', 'inbound', 'will', 'message', 'queued', 'retained', 'spool'] as const;
+export const TABLES = [
+  'session',
+  'subscription',
+  'inbound',
+  'will',
+  'message',
+  'queued',
+  'publisher',
+  'retained',
+  'spool',
+] as const;
 export type Table = (typeof TABLES)[number];
 
 /** Most messages come from the origin of the one before: it is read, carried and taken apart once. 0 stands for "the same". */
@@ -28,18 +39,19 @@ const SAME = 0;
 
 const SELECT: Record<Table, string> = {
   session:
-    'SELECT id, client_id, username, expires_at, expiry_interval, protocol FROM session WHERE id > ? ORDER BY id LIMIT ?',
+    'SELECT id, client_id, username, expires_at, expiry_interval, protocol, arrival, valid_until FROM session WHERE id > ? ORDER BY id LIMIT ?',
   subscription: 'SELECT session, topic_filter, options, identifier FROM subscription ORDER BY session, topic_filter',
   inbound: 'SELECT session, packet_id FROM inbound ORDER BY session, packet_id',
   will: 'SELECT session, due_at, topic, payload, flags, expires_at, properties, origin FROM will ORDER BY session',
   message: `SELECT id, topic, payload, flags, expires_at, properties, ${ORIGIN} id) THEN ${SAME} ELSE origin END FROM message WHERE id > ? ORDER BY id LIMIT ?`,
   queued:
     'SELECT session, sequence, message, flags, state, packet_id, identifiers, share FROM queued ORDER BY session, sequence',
-  retained: `SELECT rowid, topic, payload, flags, expires_at, properties, ${ORIGIN} rowid) THEN ${SAME} ELSE origin END FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?`,
+  publisher: 'SELECT id, arrival FROM publisher WHERE id > ? ORDER BY id LIMIT ?',
+  retained: `SELECT rowid, topic, payload, flags, expires_at, properties, ${ORIGIN} rowid) THEN ${SAME} ELSE origin END, publisher FROM retained WHERE rowid > ? ORDER BY rowid LIMIT ?`,
   spool: 'SELECT id, bridge, sequence, bytes FROM spool WHERE id > ? ORDER BY id LIMIT ?',
 };
 /** Tables whose rows carry payloads are read in steps, so that a large store does not stand in memory twice. */
-const STEPPED: ReadonlySet<Table> = new Set(['session', 'message', 'retained', 'spool']);
+const STEPPED: ReadonlySet<Table> = new Set(['session', 'message', 'publisher', 'retained', 'spool']);
 const STEP = 2000;
 
 /** Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one replaced. O(rows). */
@@ -55,6 +67,7 @@ export function sweep(db: Database, now: number): void {
     now,
   ]);
   db.prepare(`DELETE FROM retained WHERE ${expired}`, false).run([now]);
+  db.exec(LOOSE_PUBLISHERS);
   db.exec('DELETE FROM message WHERE id NOT IN (SELECT message FROM queued)');
   db.exec('DELETE FROM queued WHERE message NOT IN (SELECT id FROM message)');
   db.exec('COMMIT');
@@ -127,6 +140,10 @@ export class Restorer {
   private readonly messages = new Map<number, Message>();
   private readonly retained: Message[] = [];
   private readonly spools = new Map<string, SpoolEntry[]>();
+  private readonly publishers = new Map<number, Arrival | null>();
+  /** The origin of the last retained message, without and with how it came. */
+  private bare: Origin | null = null;
+  private whole: Origin | null = null;
   private text = '';
   private origin: Origin = unpackOrigin(null);
   /** Rows left out because a value cannot be what it should be: damage that SQLite's own check does not see. */
@@ -190,8 +207,11 @@ export class Restorer {
       case 'queued':
         this.queued(row);
         return;
+      case 'publisher':
+        this.publishers.set(whole(row[0]), unpackArrival(string(row[1])));
+        return;
       case 'retained':
-        this.retained.push(this.message(row, 1));
+        this.retained.push(this.published(row));
         return;
       case 'spool':
         this.spool(row);
@@ -215,9 +235,24 @@ export class Restorer {
       expiresAt: row[3] === NEVER ? Number.POSITIVE_INFINITY : whole(row[3]),
       expiryInterval: whole(row[4], 0xffff_ffff),
       version: version as Version,
+      arrival: row[6] === null ? null : unpackArrival(string(row[6])),
+      validUntil: row[7] === null ? 0 : whole(row[7]),
     };
     this.sessionIds.set(session.clientId, id);
     this.drafts.set(id, { session, subscriptions: [], queue: [], inbound: [], will: null });
+  }
+
+  /** A retained message, with how its publisher came. Messages of one publisher share one origin. */
+  private published(row: Row): Message {
+    const message = this.message(row, 1);
+    const arrival = row[7] === null ? null : (this.publishers.get(whole(row[7])) ?? null);
+    if (arrival === null) return message;
+    const { topic, payload, qos, retain, properties, expiresAt, origin } = message;
+    if (this.bare !== origin || this.whole?.arrival !== arrival) {
+      this.bare = origin;
+      this.whole = { ...origin, arrival };
+    }
+    return new Message(topic, payload, qos, retain, properties, expiresAt, this.whole);
   }
 
   /** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */

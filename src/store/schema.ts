@@ -33,7 +33,18 @@ CREATE UNIQUE INDEX spool_order ON spool (bridge, sequence);
 /** A message of a shared subscription names it, so that another member gets it when its session ends. What is there already names none. */
 const VERSION_2 = 'ALTER TABLE queued ADD COLUMN share TEXT';
 
-const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
+/**
+ * Whose a session is and who published a retained message (arrival.ts, JSON): rights of those who are away are judged by it. Publishers are
+ * kept once. What is there already has none: not known, and what depends on it is denied.
+ */
+const VERSION_3 = `
+ALTER TABLE session ADD COLUMN arrival TEXT;
+ALTER TABLE session ADD COLUMN valid_until INTEGER;
+CREATE TABLE publisher (id INTEGER PRIMARY KEY, arrival TEXT UNIQUE);
+ALTER TABLE retained ADD COLUMN publisher INTEGER;
+`;
+
+const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3];
 
 /** The format this program writes. */
 export const FORMAT_VERSION = MIGRATIONS.length;

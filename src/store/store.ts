@@ -2,7 +2,7 @@
 // a Journal is told every change and gives it back at the next start. memory.ts forgets, sqlite.ts commits in groups.
 // Calls return at once and never throw; what must be durable before it is acknowledged takes part in a Hold through barrier().
 // Contract (test/contract/store.ts): after barrier() has released a hold with 0, load() of a new process gives what the barrier covers.
-import type { Hold, Message } from '../mqtt/message.ts';
+import type { Arrival, Hold, Message } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest } from '../mqtt/packet.ts';
 
 export interface StoredSubscription extends SubscriptionRequest {
@@ -26,6 +26,10 @@ export interface StoredSession {
   /** Session Expiry Interval in seconds, 0xFFFFFFFF = never. */
   readonly expiryInterval: number;
   readonly version: 3 | 4 | 5;
+  /** How its client came when it was last here; null: not known, or nobody has claimed the session yet. */
+  readonly arrival: Arrival | null;
+  /** Wall-clock milliseconds when what vouched for the client ends, 0 = it does not. */
+  readonly validUntil: number;
 }
 
 /** State of one outgoing message of a session. */

@@ -1,6 +1,7 @@
 // A native broker with clients that speak packets: connections inside the process, a clock that stands still, a journal at hand.
 // Used by test/broker, test/session, test/delivery. Everything a test does not name is as a plain broker has it.
-import type { Access, Authenticator, Authorizer, Identity } from '../../src/auth/auth.ts';
+import type { Absentees, Access, Authenticator, Authorizer, Identity } from '../../src/auth/auth.ts';
+import type { AccessControl } from '../../src/auth/chain.ts';
 import type { Fields, Level } from '../../src/base/log.ts';
 import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
@@ -61,6 +62,7 @@ const LIMITS: SessionLimits = {
   retained: { messages: 0, bytes: 0 },
   sendTimeoutMs: 30_000,
   checkRetainSource: false,
+  sessionOwner: 'user',
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
@@ -77,6 +79,11 @@ export interface RoomOptions {
   readonly authorizer?: Partial<Authorizer>;
   readonly authenticator?: Authenticator;
   readonly denyAction?: Access['denyAction'];
+  readonly vouches?: Access['vouches'];
+  /** How clients that are not here are judged; as everybody unless given. */
+  readonly absentees?: Absentees;
+  /** Real rights, by listener, in the place of all of the above. */
+  readonly control?: AccessControl;
   readonly sysIntervalMs?: number;
   readonly clock?: FakeClock;
   /** Another engine in the place of the native one, for tests that ask only what the seam has. */
@@ -107,6 +114,12 @@ interface More {
   readonly properties?: Properties;
 }
 
+interface Coming {
+  readonly expiry?: number;
+  readonly listener?: string;
+  readonly remoteAddress?: string;
+}
+
 const PATIENCE_MS = 5000;
 const NOBODY = { kind: 'server', clientId: '', username: null, bridge: null } as const;
 
@@ -119,9 +132,11 @@ export class Room {
   /** Rights as they are now; change it and raise its version. */
   readonly authorizer: { -readonly [K in keyof Authorizer]: Authorizer[K] };
   private readonly access: Access;
+  private readonly control: AccessControl | null;
 
   constructor(options: RoomOptions) {
     this.clock = options.clock ?? new FakeClock();
+    this.control = options.control ?? null;
     this.authorizer = {
       version: 1,
       publish: () => true,
@@ -137,6 +152,8 @@ export class Room {
       },
     };
     this.access = {
+      realm: '',
+      vouches: (identity) => options.vouches?.(identity) ?? true,
       authenticator: options.authenticator ?? everybody,
       authorizer: this.authorizer,
       enhanced: [],
@@ -151,23 +168,27 @@ export class Room {
       metrics: this.metrics,
       journal: options.journal ?? memoryJournal(),
       limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
-      localAccess: () => this.access,
+      localAccess: () => options.control?.access('') ?? this.access,
+      absentees: options.control?.absentees ?? options.absentees ?? { access: () => this.access, realmOf: () => '' },
       sys: { version: 'test', intervalMs: options.sysIntervalMs ?? 0, more: () => [] },
     };
     this.broker = options.engine?.(parts) ?? new NativeBroker(parts);
   }
 
   /** A connection that has said nothing yet. */
-  open(version: Version = 5): RoomClient {
+  open(version: Version = 5, listener = 'test', remoteAddress = ''): RoomClient {
     const [near, far] = memoryPair();
+    Object.defineProperty(far, 'remoteAddress', { value: remoteAddress });
     const client = new RoomClient(near, version);
-    this.broker.accept(far, { name: 'test', connectTimeoutMs: 10_000, access: () => this.access });
+    const access = (): Access => this.control?.access(listener) ?? this.access;
+    this.broker.accept(far, { name: listener, connectTimeoutMs: 10_000, access });
     return client;
   }
 
   /** A connection whose CONNECT has been answered with success. */
-  async client(clientId: string, more: Partial<ConnectPacket> & { expiry?: number } = {}): Promise<RoomClient> {
-    const client = this.open(more.version ?? 5);
+  async client(clientId: string, how: Partial<ConnectPacket> & Coming = {}): Promise<RoomClient> {
+    const { listener, remoteAddress, ...more } = how;
+    const client = this.open(more.version ?? 5, listener, remoteAddress);
     client.connect(clientId, more);
     const connack = await client.packet(CONNACK);
     if (connack.reasonCode !== 0) throw new Error(`CONNACK ${connack.reasonCode}`);

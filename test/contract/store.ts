@@ -1,8 +1,9 @@
 // What every durable Journal owes its users, run for each of them: after barrier() has released a hold with 0, a new instance that opens the
 // files as they are gives back what the barrier covers. `make` gives an unopened journal; `reopen` one on the files as a crash left them.
 import { afterEach, describe, expect, test } from 'vitest';
+import type { Origin } from '../../src/mqtt/message.ts';
 import type { Journal, Restored, RestoredSession } from '../../src/store/store.ts';
-import { message, queued, session, settled, subscription } from '../harness/journal.ts';
+import { message, ORIGIN, queued, session, settled, subscription } from '../harness/journal.ts';
 
 export interface StoreUnderTest {
   make(): Journal;
@@ -52,6 +53,44 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
       journal.sessionPut(session('c'));
       journal.sessionPut(wanted);
       expect(one(await afterCrash(), 'c').session).toEqual(wanted);
+    });
+
+    test('a session survives with how its client came, and when what vouched for it ends', async () => {
+      const { journal, afterCrash } = await started();
+      const claims = new Map<string, unknown>([
+        ['acl', { pub: ['a/#'] }],
+        ['superuser', true],
+      ]);
+      const arrival = {
+        listener: 'tcp.a',
+        remoteAddress: '10.0.0.7',
+        realm: 'password_file /x',
+        via: 'token',
+        claims,
+      } as const;
+      const wanted = session('c', { username: 'u', arrival, validUntil: 1234567890123 });
+      journal.sessionPut(session('c'));
+      journal.sessionPut(wanted);
+      expect(one(await afterCrash(), 'c').session).toEqual(wanted);
+    });
+
+    test('a retained message survives with how its publisher came, also where another one had published before', async () => {
+      const { journal, afterCrash } = await started();
+      const by = (listener: string, more = {}): Origin => ({
+        ...ORIGIN,
+        arrival: { listener, remoteAddress: '::1', realm: '', via: 'users', claims: null, ...more },
+      });
+      const [a, b] = [by('tcp.a'), by('tcp.b', { claims: new Map([['acl', { all: ['r/#'] }]]) })];
+      journal.retainedPut(message('r/1', 'x', { retain: true, origin: a }));
+      journal.retainedPut(message('r/2', 'x', { retain: true, origin: a }));
+      expect(await settled(journal)).toBe(0);
+      journal.retainedPut(message('r/1', 'y', { retain: true, origin: b }));
+      journal.retainedPut(message('r/3', 'x', { retain: true }));
+      const { retained } = await afterCrash();
+      const found = new Map(retained.map((m) => [m.topic, m.origin.arrival ?? null]));
+      expect(found.get('r/1')).toEqual(b.arrival);
+      expect(found.get('r/2')).toEqual(a.arrival);
+      expect(found.get('r/3')).toBeNull();
     });
 
     test('a session that never expires survives as such', async () => {

@@ -135,7 +135,16 @@ export function message(
 }
 
 export function session(clientId: string, more: Partial<StoredSession> = {}): StoredSession {
-  return { clientId, username: null, expiresAt: 0, expiryInterval: 3600, version: 5, ...more };
+  return {
+    clientId,
+    username: null,
+    expiresAt: 0,
+    expiryInterval: 3600,
+    version: 5,
+    arrival: null,
+    validUntil: 0,
+    ...more,
+  };
 }
 
 export function subscription(topicFilter: string, more: Partial<StoredSubscription> = {}): StoredSubscription {

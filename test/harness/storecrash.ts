@@ -50,7 +50,15 @@ function waitFor(line: string): void {
 const restored = await journal.load();
 if (restored.sessions.length === 0) {
   for (let s = 0; s < SESSIONS; s++) {
-    journal.sessionPut({ clientId: `c${s}`, username: null, expiresAt: 0, expiryInterval: 1, version: 5 });
+    journal.sessionPut({
+      clientId: `c${s}`,
+      username: null,
+      expiresAt: 0,
+      expiryInterval: 1,
+      version: 5,
+      arrival: null,
+      validUntil: 0,
+    });
   }
 }
 const random = pseudoRandom(round);

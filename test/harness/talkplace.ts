@@ -33,6 +33,7 @@ const LIMITS: SessionLimits = {
   retained: { messages: 0, bytes: 0 },
   sendTimeoutMs: 30_000,
   checkRetainSource: false,
+  sessionOwner: 'user',
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
@@ -61,6 +62,8 @@ const TEST_METHOD: EnhancedMethod = {
 
 /** Everybody may do everything, but nobody touches secret/. */
 const OPEN: Access = {
+  realm: '',
+  vouches: () => true,
   authenticator: {
     authenticate: ({ clientId, username, remoteAddress, listener }) => {
       const identity: Identity = { clientId, username, remoteAddress, listener, claims: null, internal: false };
@@ -109,6 +112,7 @@ export async function talkPlace(limits: TalkLimits = {}, chunkBytes = 0): Promis
     journal: memoryJournal(),
     limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
     localAccess: () => OPEN,
+    absentees: { access: () => OPEN, realmOf: () => '' },
     sys: { version: 'test', intervalMs: 0, more: () => [] },
   });
   await broker.start();

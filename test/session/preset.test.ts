@@ -36,7 +36,7 @@ it('a preset session belongs to the first user that continues it', async () => {
   const password = Buffer.from('p');
   await (await r.client('device', { ...KEEP, username: 'first', password })).drop();
   r.broker.preset(PRESET);
-  expect((await r.client('device', { ...KEEP, username: 'second', password })).present).toBe(false);
+  await expect(r.client('device', { ...KEEP, username: 'second', password })).rejects.toThrow('CONNACK 133');
 });
 
 it('a preset session that is there already is left as it is', async () => {

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import { FORMAT_VERSION } from '../../src/store/schema.ts';
 import type { Journal } from '../../src/store/store.ts';
-import { message, queued, settled, storePath, testJournal } from '../harness/journal.ts';
+import { message, ORIGIN, queued, session, settled, storePath, testJournal } from '../harness/journal.ts';
 
 let open: Journal[] = [];
 afterEach(async () => {
@@ -68,4 +68,49 @@ test('what is told to a file of format 1 is stored in the present format', async
     [1, null],
     [2, '$share/g/t'],
   ]);
+});
+
+test('a file of format 2 gives everything that is in it, whose sessions and messages came from nobody known', async () => {
+  const path = fileOfFormat(2);
+  expect(versionOf(path)).toBe(2);
+  const { journal } = testJournal(path);
+  open.push(journal);
+  const { sessions, retained, spools } = await journal.load();
+  const [a, b] = sessions;
+  expect(a.session).toMatchObject({ clientId: 'a', username: 'u', arrival: null, validUntil: 0 });
+  expect(a.subscriptions.map((s) => [s.topicFilter, s.qos])).toEqual([
+    ['$share/g/t', 1],
+    ['plain/#', 2],
+  ]);
+  expect(a.queue.map((m) => [m.sequence, m.state, m.share])).toEqual([
+    [1, 'sent', '$share/g/t'],
+    [2, 'queued', null],
+  ]);
+  expect(a.inbound).toEqual([99]);
+  expect(b.will?.message).toMatchObject({ topic: 'gone', origin: { clientId: 'publisher', username: 'user' } });
+  expect(retained.map((m) => [m.topic, m.origin.kind, m.origin.arrival ?? null])).toEqual([
+    ['r', 'client', null],
+    ['r/2', 'bridge', null],
+  ]);
+  expect(Buffer.from(spools.get('nng:pub:x')?.[0].bytes ?? []).toString()).toBe('frame');
+  await journal.close();
+  expect(versionOf(path)).toBe(FORMAT_VERSION);
+});
+
+test.each([1, 2])('who a client is, told to a file of format %i, is stored', async (format) => {
+  const path = fileOfFormat(format);
+  const first = testJournal(path);
+  open.push(first.journal);
+  await first.journal.load();
+  const arrival = { listener: 'tcp', remoteAddress: '10.0.0.1', realm: '', via: 'users', claims: null } as const;
+  first.journal.sessionPut(session('a', { username: 'u', arrival, validUntil: 7 }));
+  first.journal.retainedPut(message('r', 'new', { retain: true, origin: { ...ORIGIN, arrival } }));
+  expect(await settled(first.journal)).toBe(0);
+  await first.journal.close();
+  const second = testJournal(path);
+  open.push(second.journal);
+  const { sessions, retained } = await second.journal.load();
+  expect(sessions[0].session).toMatchObject({ clientId: 'a', arrival, validUntil: 7 });
+  expect(sessions[0].queue.length).toBe(2);
+  expect(retained.find((m) => m.topic === 'r')?.origin.arrival).toEqual(arrival);
 });

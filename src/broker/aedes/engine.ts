@@ -14,6 +14,7 @@ import { type Log, limitLog } from '../../base/log.ts';
 import { Slab } from '../../base/slab.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
+import { packArrival } from '../../mqtt/arrival.ts';
 import type { Message, Origin, Publication } from '../../mqtt/message.ts';
 import { Publication as View } from '../../mqtt/message.ts';
 import type { ConnectPacket } from '../../mqtt/packet.ts';
@@ -25,6 +26,7 @@ import { Caps } from '../../session/caps.ts';
 import { checkLimits, type Refusal } from '../../session/connect.ts';
 import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
+import { sourceMayWrite } from '../../session/origin.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Journal } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
@@ -51,6 +53,7 @@ import { AedesRights, reserved } from './rights.ts';
 import { AedesRouter, type Later } from './router.ts';
 import type { AedesSession, SessionParts } from './session.ts';
 import { AedesSessions } from './sessions.ts';
+import { foreignOrigin, willFields } from './whose.ts';
 
 /** aedes and its persistence match topics of so many levels at most. */
 const MOST_LEVELS = 100;
@@ -109,6 +112,7 @@ export class AedesBroker implements Engine {
       journal,
       router,
       limits: withLimits(options.limits),
+      absentees: options.absentees,
       stats: newSessionStats(),
       delivery,
       budget,
@@ -120,6 +124,7 @@ export class AedesBroker implements Engine {
     };
     this.rights = new AedesRights({
       core: this.core,
+      brokerId: () => this.aedes?.id ?? '',
       take: (packet, front, done) => this.take(packet, front, done),
       mayReceive: (session, topic) => this.mayReceive(session, topic),
     });
@@ -309,7 +314,7 @@ export class AedesBroker implements Engine {
 
   identity(clientId: string): Identity | undefined {
     const session = this.sessions.byId.get(clientId);
-    return session === undefined || session.client === null ? undefined : session.identity;
+    return session?.identity;
   }
 
   *subscriptions(clientId?: string): Iterable<SubscriptionView> {
@@ -378,12 +383,11 @@ export class AedesBroker implements Engine {
   /** A message of a client: routed at once; `done` when its receivers in this process and the queues have it. */
   private take(packet: AedesPacket, front: Front | null, done: Callback): void {
     const { stats } = this.core;
-    const { identity, session } = front ?? { identity: null, session: null };
+    const session = front?.session ?? null;
     stats.received++;
     stats.receivedBytes += packet.payload.length + packet.topic.length;
     if (session !== null) session.messagesIn++;
-    const clientId = identity?.clientId ?? packet.clientId ?? '';
-    const origin: Origin = { kind: 'client', clientId, username: identity?.username ?? null, bridge: null };
+    const origin = session?.origin ?? foreignOrigin(packet);
     const settle = front === null ? done : front.acknowledge((error) => done(error));
     this.core.turn.enter();
     const publication = this.publish(packet, origin);
@@ -443,7 +447,7 @@ export class AedesBroker implements Engine {
 
   private packetOf(publication: Publication): AedesPacket {
     const { aedes } = this;
-    const { kind, clientId, username, bridge } = publication.origin;
+    const { kind, clientId, username, bridge, arrival } = publication.origin;
     const packet: AedesPacket = {
       cmd: 'publish',
       topic: publication.topic,
@@ -458,6 +462,8 @@ export class AedesBroker implements Engine {
     if (kind !== 'server') packet.kind = kind;
     if (username !== null) packet.username = username;
     if (bridge !== null) packet.bridge = bridge;
+    // Others need it only where the message outlives its publisher.
+    if (arrival && publication.retain && this.shared !== null) packet.arrival = packArrival(arrival);
     return packet;
   }
 
@@ -515,6 +521,13 @@ export class AedesBroker implements Engine {
       return granted.length === 0 ? Promise.resolve() : add(client, granted);
     };
     const { delWill } = persistence;
+    const putWill = persistence.putWill.bind(persistence);
+    // Another gateway may have to publish it when this one has gone, and to judge whose it was.
+    persistence.putWill = (client, packet) => {
+      const origin = this.sessions.byId.get(client.id)?.origin;
+      if (origin === undefined) return putWill(client, packet);
+      return putWill(client, Object.assign(packet, willFields(origin)));
+    };
     // aedes looks at neither outcome: one that failed would end the process.
     persistence.delWill = (client) =>
       delWill.call(persistence, client).catch((error: unknown) => {
@@ -525,25 +538,17 @@ export class AedesBroker implements Engine {
     persistence.createRetainedStreamCombi = (filters) => Readable.from(this.retainedPackets(filters));
   }
 
-  private *retainedPackets(filters: readonly string[]): Iterable<object> {
+  private async *retainedPackets(filters: readonly string[]): AsyncIterable<object> {
     const sent = new Set<string>();
     for (const filter of filters) {
       for (const message of this.retained(filter)) {
         if (filters.length > 1 && sent.has(message.topic)) continue;
         if (filters.length > 1) sent.add(message.topic);
-        if (!this.sourceMayWrite(message)) continue;
+        if (this.core.limits.checkRetainSource && !(await sourceMayWrite(this.core, message))) continue;
         const { topic, qos } = message;
         yield { cmd: 'publish', topic, qos, payload: asBuffer(message.payload), retain: true };
       }
     }
-  }
-
-  private sourceMayWrite(message: Message): boolean {
-    if (!this.core.limits.checkRetainSource || message.origin.kind !== 'client') return true;
-    const { clientId, username } = message.origin;
-    const identity = { clientId, username, remoteAddress: '', listener: '', claims: null, internal: false };
-    const verdict = this.options.localAccess().authorizer.publish(identity, message.topic, message.qos, true);
-    return verdict === true;
   }
 
   // ---- other gateways
@@ -602,10 +607,9 @@ export class AedesBroker implements Engine {
   }
 
   private fromAway(packet: AedesPacket, { topic, payload, qos }: Pick<AedesPacket, 'topic' | 'payload' | 'qos'>): void {
-    const { kind = 'client', clientId = '', username = null, bridge = null } = packet;
     this.foreign = packet;
     try {
-      this.publish({ ...packet, topic, payload: asBuffer(payload), qos }, { kind, clientId, username, bridge });
+      this.publish({ ...packet, topic, payload: asBuffer(payload), qos }, foreignOrigin(packet));
     } finally {
       this.foreign = null;
     }
@@ -614,7 +618,7 @@ export class AedesBroker implements Engine {
   // ---- small things
 
   private mayReceive(session: AedesSession, topic: string): boolean {
-    const access = session.front?.listener.access() ?? this.options.localAccess();
+    const access = session.front?.listener.access() ?? this.core.absentees.access(session.identity);
     return access.authorizer.deliver(session.identity, topic);
   }
 

@@ -24,6 +24,8 @@ export interface AedesPacket {
   kind?: 'client' | 'bridge' | 'api';
   username?: string | null;
   bridge?: string | null;
+  /** How its client came (mqtt/arrival.ts). */
+  arrival?: string;
   /** Ours: the counters under which the message is queued at QoS 1 and 2. */
   counters?: readonly number[];
 }
@@ -56,6 +58,7 @@ export interface Persistence {
   subscriptionsByTopic(topic: string): Promise<AedesSubscription[]>;
   outgoingEnqueueCombi(subscriptions: AedesSubscription[], packet: AedesPacket): Promise<unknown>;
   outgoingStream(client: { id: string }): Readable;
+  putWill(client: { id: string }, packet: AedesPacket): Promise<unknown>;
   delWill(client: { id: string }): Promise<unknown>;
   outgoingClearMessageId(client: { id: string }, packet: AedesPacket): Promise<unknown>;
 }

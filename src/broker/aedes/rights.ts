@@ -5,9 +5,12 @@ import type { Core } from '../../session/session.ts';
 import type { Front } from './front.ts';
 import type { AedesClient, AedesPacket, AedesSubscription, Callback } from './parts.ts';
 import type { AedesSession } from './session.ts';
+import { willOwner } from './whose.ts';
 
 export interface RightsParts {
   readonly core: Core;
+  /** Of this gateway. */
+  readonly brokerId: () => string;
   /** Takes a message that may be published; `done` when it is where it has to be. */
   readonly take: (packet: AedesPacket, front: Front, done: Callback) => void;
   /** Whether a session may read a topic now. */
@@ -36,7 +39,6 @@ export class AedesRights {
   }
 
   authorizePublish(client: AedesClient | null, packet: AedesPacket, done: Callback): void {
-    // The will of a client whose gateway has gone: it was judged when it came, and its topic is checked below.
     const front = client === null ? null : (client.conn as Front);
     const { topic } = packet;
     const levels = this.core.limits.maxTopicLevels;
@@ -48,14 +50,18 @@ export class AedesRights {
       done(new Error('retained messages are not available'));
       return;
     }
-    if (front === null || front.identity === null) {
-      done(topic.startsWith('$') ? new Error('topic is reserved') : null);
+    // A will that another gateway kept: whoever has its client id here now is somebody else.
+    const away = packet.brokerId !== undefined && packet.brokerId !== this.parts.brokerId();
+    if (front === null || front.identity === null || away) {
+      this.judgeKept(packet, done);
       return;
     }
     const { identity } = front;
     const decided = (allowed: boolean): void => this.judged(front, packet, allowed, done);
-    const { authorizer } = front.listener.access();
-    const verdict = !reserved(topic) && authorizer.publish(identity, topic, packet.qos, packet.retain);
+    const access = front.listener.access();
+    // What comes after the connection is its will: whoever was removed meanwhile has none.
+    const there = !front.destroyed || access.vouches(identity);
+    const verdict = there && !reserved(topic) && access.authorizer.publish(identity, topic, packet.qos, packet.retain);
     if (typeof verdict === 'boolean' && front.judging === null) {
       decided(verdict);
       return;
@@ -68,6 +74,28 @@ export class AedesRights {
         if (front.judging === mine) front.judging = null;
       });
     front.judging = mine;
+  }
+
+  /** The will of a client whose gateway has gone. */
+  private judgeKept(packet: AedesPacket, done: Callback): void {
+    const { absentees } = this.core;
+    const identity = willOwner(packet, absentees);
+    const access = absentees.access(identity);
+    const { topic } = packet;
+    const verdict =
+      !topic.startsWith('$') &&
+      access.vouches(identity) &&
+      access.authorizer.publish(identity, topic, packet.qos, packet.retain);
+    const decided = (allowed: boolean): void => {
+      if (!allowed) {
+        this.core.stats.deniedWill++;
+        // Dropped, and forgotten by its store as one that was published.
+        this.handled.add(packet);
+      }
+      done(null);
+    };
+    if (typeof verdict === 'boolean') decided(verdict);
+    else void verdict.then(decided);
   }
 
   private judged(front: Front, packet: AedesPacket, allowed: boolean, done: Callback): void {

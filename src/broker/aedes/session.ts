@@ -2,9 +2,10 @@
 // serves. aedes bounds none of this, so what a slow reader leaves is counted here and dropped here. Built by engine.ts.
 import type { Identity } from '../../auth/auth.ts';
 import type { DeliveryStats, OutboxLimits, Receiver, Target } from '../../delivery/delivery.ts';
-import type { Publication } from '../../mqtt/message.ts';
+import type { Origin, Publication } from '../../mqtt/message.ts';
 import type { Qos, SubscriptionRequest, Version } from '../../mqtt/packet.ts';
 import { matches } from '../../mqtt/topic.ts';
+import { originOf, sameArrival } from '../../session/origin.ts';
 import type { ClientView } from '../broker.ts';
 import type { Front } from './front.ts';
 import type { AedesClient, AedesPacket } from './parts.ts';
@@ -25,6 +26,8 @@ export interface SessionParts {
 export class AedesSession implements Receiver {
   readonly clientId: string;
   identity: Identity;
+  /** Of its messages. */
+  origin: Origin;
   client: AedesClient | null = null;
   front: Front | null = null;
   clean = true;
@@ -53,7 +56,19 @@ export class AedesSession implements Receiver {
   constructor(clientId: string, identity: Identity, parts: SessionParts) {
     this.clientId = clientId;
     this.identity = identity;
+    this.origin = originOf(identity);
     this.parts = parts;
+  }
+
+  /** Another connection of its user. */
+  adopt(identity: Identity): void {
+    if (!sameArrival(this.identity, identity)) this.origin = originOf(identity);
+    this.identity = identity;
+  }
+
+  /** Whether a client may continue this session: it is that of the same user, of the same realm. */
+  isFor({ username, realm = '' }: Identity): boolean {
+    return this.identity.username === username && (this.identity.realm ?? '') === realm;
   }
 
   get online(): boolean {

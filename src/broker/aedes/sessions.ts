@@ -1,16 +1,17 @@
 // All sessions of the engine aedes: who is let in, takes over, leaves, comes back or stays away too long. Built by engine.ts.
 // aedes keeps subscriptions and queues by client id alone; whose they are, and until when, is kept here.
-import type { Access, Identity } from '../../auth/auth.ts';
+import type { Access, Credentials, Identity } from '../../auth/auth.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { ConnectPacket } from '../../mqtt/packet.ts';
-import { credentialsOf } from '../../session/connect.ts';
+import { credentialsOf, foreignOwner } from '../../session/connect.ts';
 import type { Core } from '../../session/session.ts';
 import type { Front } from './front.ts';
 import type { AedesClient, AedesPacket, Persistence } from './parts.ts';
 import { AedesSession, type SessionParts } from './session.ts';
 
 /** Return codes of CONNACK, 3.1.1 section 3.2.2.3. */
+const IDENTIFIER_REJECTED = 2;
 const SERVER_UNAVAILABLE = 3;
 const REFUSED = 5;
 
@@ -59,23 +60,16 @@ export class AedesSessions {
     const decide = (result: Awaited<ReturnType<Access['authenticator']['authenticate']>>): void => {
       if (front.destroyed || this.parts.stopping()) return;
       if (!result.accepted) {
-        front.why = result.why;
-        this.core.stats.refused++;
-        const { clientId, username } = credentials;
-        const { remote } = connection;
-        this.refusals('warn', 'CON-REFUSED', { reason: result.why, clientId, username, remote });
-        this.core.emit({
-          kind: 'refused',
-          clientId,
-          username,
-          remote,
-          reason: result.why,
-          reasonCode: result.reasonCode,
-        });
-        done(
-          refusal(result.reasonCode === 0x86 || result.reasonCode === 0x87 ? REFUSED : SERVER_UNAVAILABLE, ''),
-          false,
-        );
+        const code = result.reasonCode === 0x86 || result.reasonCode === 0x87 ? REFUSED : SERVER_UNAVAILABLE;
+        this.refused(front, credentials, result.why, result.reasonCode);
+        done(refusal(code, ''), false);
+        return;
+      }
+      const known = this.byId.get(client.id);
+      const foreign = known === undefined ? null : foreignOwner(this.core, known, result.identity);
+      if (foreign !== null) {
+        this.refused(front, credentials, foreign.why, foreign.reasonCode);
+        done(refusal(IDENTIFIER_REJECTED, ''), false);
         return;
       }
       this.admit(client, front, packet, result.identity).then(
@@ -86,6 +80,14 @@ export class AedesSessions {
     const result = listener.access().authenticator.authenticate(credentials);
     if (result instanceof Promise) void result.then(decide);
     else decide(result);
+  }
+
+  private refused(front: Front, { clientId, username }: Credentials, reason: string, reasonCode: number): void {
+    const { remote } = front.connection;
+    front.why = reason;
+    this.core.stats.refused++;
+    this.refusals('warn', 'CON-REFUSED', { reason, clientId, username, remote });
+    this.core.emit({ kind: 'refused', clientId, username, remote, reason, reasonCode });
   }
 
   /** Ends the older connection, finds or makes the session. Why it cannot be, or null. */
@@ -109,15 +111,14 @@ export class AedesSessions {
       core.log('info', 'SES-TAKEOVER', { clientId, remote: front.connection.remote, previous });
       session.front?.refuse('the client id connected again');
     }
-    // What another user has left is not for this one.
-    if (session !== undefined && (packet.cleanStart || session.identity.username !== identity.username)) {
+    if (session !== undefined && packet.cleanStart) {
       this.forget(session);
       await this.discard(clientId);
     }
     if (front.destroyed || this.parts.stopping()) return 'gone';
     session = sessions.get(clientId) ?? new AedesSession(clientId, identity, this.parts.session);
     sessions.set(clientId, session);
-    session.identity = identity;
+    session.adopt(identity);
     session.client = client;
     session.front = front;
     session.clean = packet.cleanStart;

@@ -1,6 +1,6 @@
 // The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by gateway/gateway.ts.
 // Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
-import type { Access, Identity } from '../../auth/auth.ts';
+import type { Absentees, Access, Identity } from '../../auth/auth.ts';
 import { type Clock, type Timer, within } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
@@ -53,8 +53,10 @@ export interface NativeBrokerOptions {
   readonly metrics: Metrics;
   readonly journal: Journal;
   readonly limits: SessionLimits;
-  /** Rights of clients inside the process and of restored sessions. */
+  /** Rights of clients inside the process and of sessions that nobody has claimed yet. */
   readonly localAccess: () => Access;
+  /** Rights of restored sessions, wills and stored messages. */
+  readonly absentees: Absentees;
   readonly sys: SysOptions;
 }
 
@@ -105,6 +107,7 @@ export class NativeBroker implements Broker {
       stats: newSessionStats(),
       delivery,
       budget,
+      absentees: options.absentees,
       held,
       caps,
       contests: new Contests(),
@@ -126,7 +129,7 @@ export class NativeBroker implements Broker {
     const restored = await this.core.journal.load();
     this.spools = restored.spools;
     this.core.router.restore(restored.retained);
-    this.registry.restore(restored.sessions, this.options.localAccess);
+    this.registry.restore(restored.sessions);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
     this.timers.push(this.core.clock.every(SWEEP_MS, () => this.core.router.sweep()));
@@ -250,10 +253,9 @@ export class NativeBroker implements Broker {
     return session === undefined ? undefined : this.view(session);
   }
 
-  /** Who a connected client is, as its rights are judged. */
   identity(clientId: string): Identity | undefined {
     const session = this.registry.get(clientId);
-    return session === undefined || session.client === null ? undefined : session.identity;
+    return session === undefined || session.unclaimed ? undefined : session.identity;
   }
 
   *subscriptions(clientId?: string): Iterable<SubscriptionView> {

@@ -137,7 +137,7 @@ async function upstreams(work: Work, { drain, undrain }: UpstreamOptions, pool: 
   show(work, rows, UPSTREAM_COLUMNS);
 }
 
-const ACTIONS = ['publish', 'subscribe', 'deliver'];
+const ACTIONS = ['publish', 'subscribe', 'deliver', 'connect'];
 
 interface ExplainOptions {
   readonly clientid?: string;
@@ -158,10 +158,13 @@ async function explain(
   const clientid = client || options.clientid;
   const action = verb || options.action;
   const topic = about || options.topic;
-  if (clientid === undefined || topic === undefined)
-    throw new GatewayError('CLI-USAGE', 'explain wants a client id, publish, subscribe or deliver, and a topic');
+  if (clientid === undefined || (topic === undefined && action !== 'connect'))
+    throw new GatewayError(
+      'CLI-USAGE',
+      'explain needs a client id and connect, or publish, subscribe, deliver and a topic',
+    );
   if (action !== undefined && !ACTIONS.includes(action))
-    throw new GatewayError('CLI-USAGE', `${action}: publish, subscribe or deliver is wanted`);
+    throw new GatewayError('CLI-USAGE', `${action}: publish, subscribe, deliver or connect expected`);
   const { data } = await work.client.call('GET', `/access/explain${query({ ...options, clientid, action, topic })}`);
   const { allowed, rule } = rowOf(data);
   say(work, data, facts([[allowed === true ? 'allowed' : 'denied', rule]]));
@@ -260,7 +263,7 @@ export function registerCtl(
   add<ExplainOptions>(
     ctl,
     'explain [client] [action] [topic]',
-    'which rule lets a client publish, subscribe or get a topic; exit 1 when denied',
+    'which rule lets a client publish, subscribe, get a topic or take its client id (connect); exit 1 when denied',
     (work, options, words) => explain(work, options, words, context),
   )
     .option('--clientid <id>', 'the client, instead of the first word')

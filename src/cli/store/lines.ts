@@ -2,7 +2,8 @@
 // Called by store.ts. Payloads and correlation data are base64, "never" is null. Lines come from outside: every field is checked by a schema
 // and nothing but its fields is used.
 import * as v from 'valibot';
-import { Message } from '../../mqtt/message.ts';
+import { arrivalFields, arrivalOf } from '../../mqtt/arrival.ts';
+import { type Arrival, Message } from '../../mqtt/message.ts';
 import { PROPERTIES, type Properties, type PropertyType } from '../../mqtt/property.ts';
 import type { Journal, Restored } from '../../store/store.ts';
 
@@ -38,6 +39,23 @@ const properties = v.pipe(
   v.transform((p) => p as Properties | null),
 );
 
+/** How a client came; absent in lines of an earlier format, null where it is not known. */
+const arrival = v.optional(
+  v.pipe(
+    v.nullable(
+      v.strictObject({
+        listener: text,
+        address: text,
+        realm: text,
+        via: v.nullable(text),
+        claims: v.nullable(v.record(text, v.unknown())),
+      }),
+    ),
+    v.transform((fields) => arrivalOf(fields)),
+  ),
+  null,
+);
+
 const message = v.pipe(
   v.strictObject({
     topic: text,
@@ -51,6 +69,7 @@ const message = v.pipe(
       clientId: text,
       username: v.nullable(text),
       bridge: v.nullable(text),
+      arrival,
     }),
   }),
   v.transform((m) => new Message(m.topic, m.payload, m.qos, m.retain, m.properties, m.expiresAt, m.origin)),
@@ -65,6 +84,8 @@ const line = v.variant('type', [
     expiresAt: v.nullable(count),
     expiryInterval: uint32,
     version: v.picklist([3, 4, 5]),
+    arrival,
+    validUntil: v.optional(count, 0),
   }),
   v.strictObject({
     type: v.literal('subscription'),
@@ -107,8 +128,12 @@ function messageJson(m: Message): Json {
     expiresAt: m.expiresAt,
     properties:
       correlationData === undefined ? m.properties : { ...m.properties, correlationData: base64Of(correlationData) },
-    origin: m.origin,
+    origin: { ...m.origin, arrival: arrivalJson(m.origin.arrival) },
   };
+}
+
+function arrivalJson(arrival: Arrival | null | undefined): Json | null {
+  return arrival ? { ...arrivalFields(arrival) } : null;
 }
 
 function base64Of(bytes: Uint8Array): string {
@@ -120,7 +145,8 @@ export function* linesOf(restored: Restored): Iterable<Json> {
   yield { type: 'tidegate-store', format: LINES_FORMAT };
   for (const { session, subscriptions, queue, inbound, will } of restored.sessions) {
     const { clientId, expiresAt } = session;
-    yield { type: 'session', ...session, expiresAt: expiresAt === Number.POSITIVE_INFINITY ? null : expiresAt };
+    const ends = expiresAt === Number.POSITIVE_INFINITY ? null : expiresAt;
+    yield { type: 'session', ...session, expiresAt: ends, arrival: arrivalJson(session.arrival) };
     for (const subscription of subscriptions) yield { type: 'subscription', clientId, ...subscription };
     for (const entry of queue) yield { type: 'queued', clientId, ...entry, message: messageJson(entry.message) };
     for (const packetId of inbound) yield { type: 'inbound', clientId, packetId };
@@ -152,13 +178,15 @@ export function tellLine(journal: Journal, json: string, known: Set<string>): vo
     case 'tidegate-store':
       return;
     case 'session': {
-      const { clientId, username, expiryInterval, version } = it;
+      const { clientId, username, expiryInterval, version, validUntil } = it;
       journal.sessionPut({
         clientId,
         username,
         expiresAt: it.expiresAt ?? Number.POSITIVE_INFINITY,
         expiryInterval,
         version,
+        arrival: it.arrival,
+        validUntil,
       });
       return;
     }

@@ -268,9 +268,10 @@ describe('the engine aedes', () => {
     await client.drop();
     const publisher = await room.client('p', V4);
     await publisher.published('t', '1', 1);
-    const other = await room.client('s', { ...KEEP, username: 'b' });
-    expect(other.present).toBe(false);
-    expect(await other.messages()).toEqual([]);
+    for (const cleanStart of [true, false])
+      await expect(room.client('s', { ...KEEP, username: 'b', cleanStart })).rejects.toThrow('CONNACK 2');
+    const back = await room.client('s', { ...KEEP, username: 'a' });
+    expect((await back.messages()).map((m) => m.payload)).toEqual(['1']);
   });
 
   test('a client id that connects again takes the session over and the older one is closed', async () => {

@@ -179,6 +179,7 @@ describe('looking', () => {
     expect(await run(['explain', 'c', 'publish', 'no'], here())).toEqual(denied);
     await expect(run(['explain', 'c', 'publish'], here())).rejects.toMatchObject({ code: 'CLI-USAGE' });
     expect(await run(['explain', 'c', 'subscribe', 'yes'], here())).toEqual(allowed);
+    expect((await run(['explain', 'c', 'connect'], here())).out).toContain('acl:3');
   });
 });
 
