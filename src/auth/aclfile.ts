@@ -1,4 +1,4 @@
-// The mosquitto ACL file: grammar and evaluation as in mosquitto 2.1. Called by chain.ts at start and reload, then asked per verdict.
+// The mosquitto ACL file: grammar and evaluation as in mosquitto 2.1. Called by realms.ts at start and reload, then asked per verdict.
 // A line that is no rule stops the load and is named by file and line. Rules of a user go before pattern rules; in each list a
 // deny wins in any order; what no rule grants is denied. %c and %u of pattern lines count only as a whole level.
 import { covers, intersect, isRuleFilter, sharedFilter } from './filter.ts';

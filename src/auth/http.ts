@@ -1,6 +1,6 @@
 // NanoMQ's auth.http_auth: a web server decides who may connect (auth_req), who may do everything (super_req) and who may publish or
 // subscribe what (acl_req). Status 200 allows, 4xx refuses, anything else is a server that is down, and then nobody is let in.
-// Called by chain.ts; asked by authenticator.ts and authorizer.ts. Requests are bounded in number and time; nothing is thrown.
+// Called by realms.ts; asked by authenticator.ts and authorizer.ts. Requests are bounded in number and time; nothing is thrown.
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';

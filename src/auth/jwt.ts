@@ -1,5 +1,5 @@
 // A JSON Web Token in the password field: who the client is and what it may do, signed by somebody the gateway trusts.
-// Built by chain.ts, asked by authenticator.ts (is the token good) and authorizer.ts (its acl claim, its expiry). `jose` is loaded
+// Built by realms.ts, asked by authenticator.ts (is the token good) and authorizer.ts (its acl claim, its expiry). `jose` is loaded
 // when tokens are configured. Only configured algorithms that fit the key are taken, never "none". Sources: RFC 7519, RFC 8725.
 import { createHash, createPublicKey, createSecretKey, type KeyObject } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';

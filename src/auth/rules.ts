@@ -1,5 +1,5 @@
 // NanoMQ's acl.rules: permit, action, topics, and who they are for; the first rule that matches decides, else no_match.
-// Built by chain.ts from configuration; asked per verdict that session/ has not cached. Refuses the SUBSCRIBE itself; what a wide
+// Built by realms.ts from configuration; asked per verdict that session/ has not cached. Refuses the SUBSCRIBE itself; what a wide
 // filter was granted is filtered again at delivery, so `#` never brings a topic that a deny names. Sources: NanoMQ's acl.md.
 import { GatewayError } from '../base/errors.ts';
 import type { Explanation } from './aclfile.ts';

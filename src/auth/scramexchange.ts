@@ -1,5 +1,5 @@
 // One SCRAM-SHA-256 conversation after the other: the server's half of RFC 5802 on top of the stored keys of scram.ts.
-// Made by chain.ts, begun by session/ at CONNECT or re-authentication. Nothing is thrown: a message that breaks the grammar, an
+// Made by realms.ts, begun by session/ at CONNECT or re-authentication. Nothing is thrown: a message that breaks the grammar, an
 // unknown user and a wrong proof all end in the same refusal, the last two after the same number of steps.
 //   client-first  n,,n=<user>,r=<nonce>            server-first  r=<nonce><ours>,s=<salt>,i=<iterations>
 //   client-final  c=<header>,r=<nonce>,p=<proof>   server-final  v=<signature>
