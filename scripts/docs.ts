@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/base/errors.ts';
 import { MESSAGES } from '../src/base/messages.ts';
 import { FOREIGN } from '../src/config/schema/core.ts';
+import { fromMosquitto } from './moving.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -32,6 +33,7 @@ const FILES: ReadonlyMap<string, () => string> = new Map([
   ['etc/tidegate.reference.toml', referenceToml],
   ['docs/reference-config.md', () => referenceMarkdown(FOREIGN)],
   ['docs/reference-errors.md', referenceErrors],
+  ['docs/from-mosquitto.md', fromMosquitto],
 ]);
 
 function present(path: string): string {

@@ -9,11 +9,25 @@ import type { SessionLimits } from '../session/session.ts';
 import type { Journal, Restored } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
 
+/** What a listener asks of its clients beyond what holds for all. */
+export interface ClientRules {
+  /** Highest QoS of publishes and subscriptions; that of all clients holds too. */
+  readonly maxQos: Qos;
+  /** Whether a client may come without a client id. */
+  readonly emptyClientId: boolean;
+  /** What the client id of such a client begins with. */
+  readonly assignedPrefix: string;
+  /** The client id is the username; without one nobody is let in. */
+  readonly usernameAsClientId: boolean;
+}
+
 /** What a connection's listener decides for its clients. */
 export interface ListenerContext {
   /** "tcp", "tcp.second", "ssl", "ws", "unix" ... */
   readonly name: string;
   readonly connectTimeoutMs: number;
+  /** Absent: nothing beyond what holds for all. */
+  readonly rules?: ClientRules;
   /** Asked at CONNECT, so that a reload holds for the next client. */
   access(): Access;
 }

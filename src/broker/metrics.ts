@@ -43,6 +43,12 @@ export function declareBrokerMetrics(
     'messages',
     () => stats.duplicatesQos2,
   );
+  counter(
+    'publish_oversized',
+    'Publishes acknowledged without effect: their payload is larger than mqtt.max_payload_size',
+    'messages',
+    () => stats.tooLargePublish,
+  );
   const DENIED = 'Requests that rights do not allow';
   counter('denied', DENIED, 'messages', () => stats.deniedPublish, { action: 'publish' });
   counter('denied', DENIED, 'messages', () => stats.deniedSubscribe, { action: 'subscribe' });

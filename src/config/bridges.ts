@@ -88,6 +88,8 @@ export type MqttBridgeConfig = Omit<MqttKeys, 'will' | 'ssl' | 'forwards' | 'sub
     readonly will: (Omit<WillKeys, 'properties'> & WillKeys['properties']) | null;
     /** null where the server's URL does not ask for TLS. */
     readonly tls: TlsClientConfig | null;
+    /** Protocol names to ask for under TLS. */
+    readonly alpn: readonly string[];
     readonly forwards: readonly MqttForwardRule[];
     readonly subscription: readonly MqttSubscriptionRule[];
   };

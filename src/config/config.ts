@@ -14,6 +14,8 @@ export type { Tree, TreeValue } from './tree.ts';
 
 export type QosLevel = 0 | 1 | 2;
 
+export type TlsVersion = 'TLSv1.2' | 'TLSv1.3';
+
 /** Server side of TLS: takes the place of transport's TlsServerOptions. */
 export interface TlsServerConfig {
   readonly keyfile: string;
@@ -24,6 +26,9 @@ export interface TlsServerConfig {
   readonly verifyPeer: boolean;
   readonly failIfNoPeerCert: boolean;
   readonly alpn: readonly string[];
+  readonly minVersion: TlsVersion;
+  /** null = those of Node.js. */
+  readonly ciphers: string | null;
 }
 
 /** Client side of TLS: takes the place of transport's TlsClientOptions. */
@@ -33,7 +38,12 @@ export interface TlsClientConfig {
   readonly key: string | null;
   readonly keyPassword: string | null;
   readonly verify: boolean;
+  /** Whether the name in the certificate counts. */
+  readonly verifyName: boolean;
   readonly serverName: string | null;
+  readonly minVersion: TlsVersion;
+  /** null = those of Node.js. */
+  readonly ciphers: string | null;
 }
 
 /** Certificate for one server name: of a listener or a proxy that has more than one. */
@@ -53,17 +63,25 @@ export interface ListenerConfig {
   readonly kind: ListenerKind;
   /** As written, "127.0.0.1:1883", "127.0.0.1:8083/mqtt"; the path for unix. */
   readonly bind: string;
-  /** Without brackets; "" for unix. `*` has become "0.0.0.0". */
+  /** Without brackets; "" for unix; "*" for IPv4 and IPv6. */
   readonly host: string;
+  readonly ipv6Only: boolean;
   /** 0 = any free port; 0 for unix. */
   readonly port: number;
   /** The URL path of ws and wss, the socket path of unix, else "". */
   readonly path: string;
+  /** Paths that ws and wss take, null = any. */
+  readonly paths: readonly string[] | null;
   /** Octal text such as "0660", unix only. */
   readonly mode: string | null;
   readonly group: string | null;
   readonly maxConnections: number;
   readonly connectTimeoutMs: number;
+  readonly maxQos: QosLevel;
+  /** Whether a client may come without a client id, and what the one it is given begins with. */
+  readonly emptyClientId: boolean;
+  readonly assignedPrefix: string;
+  readonly usernameAsClientId: boolean;
   readonly proxyProtocol: boolean;
   /** Addresses and networks whose header is believed; empty = any. */
   readonly proxyProtocolFrom: readonly string[];
@@ -86,6 +104,8 @@ export interface ListenerConfig {
 export interface MqttConfig {
   /** Bytes of a whole Control Packet. */
   readonly maxPacketSize: number;
+  /** Bytes of a payload. */
+  readonly maxPayloadSize: number;
   /** 0 = no topic aliases. */
   readonly maxTopicAlias: number;
   readonly keepaliveMultiplier: number;
@@ -105,6 +125,8 @@ export interface MqttConfig {
   readonly wildcardAvailable: boolean;
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
+  /** What client ids have to begin with; '' = anything. */
+  readonly clientIdPrefix: string;
   /** Sessions, subscriptions of one session and of all, retained messages and their memory; 0 = no limit. */
   readonly maxSessions: number;
   readonly maxSubscriptions: number;

@@ -1,35 +1,45 @@
-// What `tidegate convert` needs of config/: a file as a tree that holds only what has an effect, and a way to compare two trees.
-// Called by cli/convert.ts. Validates what it reads: a wrong configuration is not converted.
-
-import { readText, treeOf } from './load.ts';
-import { ConfigError, type Problem } from './problem.ts';
+// What `tidegate convert` needs of config/: a file as a tree that holds only what has an effect, what there is to tell about it, and a way
+// to compare two trees. Called by cli/convert.ts. What it gives has passed every check of `tidegate check`: nothing else is converted.
+import { readdirSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { foreignForm } from './foreign.ts';
+import { checkTree, readText, treeOf } from './load.ts';
+import { MOSQUITTO_CHOICES } from './mosquitto/choices.ts';
+import { importMosquitto } from './mosquitto/mosquitto.ts';
+import type { Files } from './mosquitto/read.ts';
+import type { Report } from './mosquitto/report.ts';
+import { adaptNanomq } from './nanomq/nanomq.ts';
+import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
 import type { Inside, Key } from './schema/key.ts';
 import { ROOT } from './schema/schema.ts';
 import { Sink } from './sink.ts';
-import { looksLikeMosquitto, readMosquitto } from './text/mosquitto.ts';
-import { adaptNanomq } from './text/nanomq.ts';
 import type { BlockNode, Member, Node } from './text/node.ts';
+import { MAX_FILE_BYTES } from './text/node.ts';
+
+export type SourceForm = 'hocon' | 'toml' | 'mosquitto' | 'keyvalue';
 
 export interface ConvertedTree {
   readonly tree: BlockNode;
-  readonly dialect: 'hocon' | 'toml' | 'mosquitto';
-  /** What the tree does not hold any more, with its place. */
+  readonly form: SourceForm;
+  /** What the tree does not hold any more or holds with another meaning, with its place. */
   readonly dropped: readonly Problem[];
+  /** What would make it weaker; it has been left out of the tree. */
+  readonly refused: readonly Problem[];
+  /** The same, where nobody may ask for it. */
+  readonly impossible: readonly Problem[];
+  /** Differences that stay by choice; lines for the top of what is written. */
+  readonly choices: readonly string[];
 }
 
+type Env = Readonly<Record<string, string | undefined>>;
+
 /** Throws ConfigError and CFG-READ like loadConfig. References to the environment are resolved, and reported. */
-export function readForConvert(
-  file: string,
-  cwd: string,
-  env: Readonly<Record<string, string | undefined>>,
-): ConvertedTree {
+export function readForConvert(file: string, cwd: string, env: Env): ConvertedTree {
   const text = readText(file, cwd);
-  if (!/\.toml$/i.test(file) && looksLikeMosquitto(text)) {
-    const { tree, dropped } = readMosquitto(text, file);
-    validate(tree, []);
-    return { tree, dialect: 'mosquitto', dropped };
-  }
-  const dialect = /\.toml$/i.test(file) ? 'toml' : 'hocon';
+  const isToml = /\.toml$/i.test(file);
+  const form = isToml ? null : foreignForm(text);
+  if (form === 'mosquitto') return fromMosquitto(text, file, cwd);
   const dropped: Problem[] = [];
   const lookup = (name: string) => {
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
@@ -42,7 +52,50 @@ export function readForConvert(
   if (/(?:^|\s)(?:#|\/\/)/m.test(text)) {
     dropped.push({ at: { file, line: 0, column: 0 }, key: 'comments', message: 'not carried over' });
   }
-  return { tree: prune(tree, ROOT), dialect, dropped };
+  const plain = { refused: [], impossible: [], choices: [] };
+  return { tree: prune(tree, ROOT), form: isToml ? 'toml' : 'hocon', dropped, ...plain };
+}
+
+function fromMosquitto(text: string, file: string, cwd: string): ConvertedTree {
+  const parts = { files: new ImportedFiles(cwd, text.length), hostname: hostname(), importPlugin: () => false };
+  const { tree, report } = importMosquitto(text, file, parts);
+  return imported(tree, 'mosquitto', report, MOSQUITTO_CHOICES);
+}
+
+/** Throws ConfigError for what neither side starts with. */
+function imported(tree: BlockNode, form: SourceForm, report: Report, choices: readonly string[]): ConvertedTree {
+  if (report.wrong.length > 0) throw new ConfigError(report.wrong);
+  const { refused, impossible } = report;
+  if (impossible.length === 0) validate(tree, []);
+  return { tree, form, dropped: report.lines(), refused, impossible, choices };
+}
+
+/** Files that a mosquitto.conf includes, all together within MAX_FILE_BYTES. */
+class ImportedFiles implements Files {
+  private readonly cwd: string;
+  private bytesLeft: number;
+
+  constructor(cwd: string, bytes: number) {
+    this.cwd = cwd;
+    this.bytesLeft = MAX_FILE_BYTES - bytes;
+  }
+
+  read(file: string): string {
+    const text = readText(file, this.cwd);
+    this.bytesLeft -= text.length;
+    const at: Position = { file, line: 1, column: 1 };
+    if (this.bytesLeft < 0)
+      throw new ConfigError([{ at, key: 'include_dir', message: 'more than 16 MB with this file' }]);
+    return text;
+  }
+
+  names(folder: string): string[] | string {
+    try {
+      return readdirSync(resolve(this.cwd, folder));
+    } catch (error) {
+      return fileError(error);
+    }
+  }
 }
 
 /** A text that was written just now. */
@@ -57,10 +110,10 @@ export function effective(tree: BlockNode): string {
   return root === undefined || sink.problems.length > 0 ? '' : JSON.stringify(ROOT.show(root, false));
 }
 
+/** All that `tidegate check` checks. */
 function validate(tree: BlockNode, warnings: Problem[]): void {
   const sink = new Sink();
-  ROOT.read(tree, '', sink);
-  if (sink.problems.length > 0) throw new ConfigError(sink.problems);
+  checkTree(tree, {}, sink);
   warnings.push(...sink.warnings);
 }
 

@@ -15,6 +15,18 @@ const BOUNDS = [
   'max_retained_bytes',
 ] as const;
 
+interface ListenerKeys {
+  readonly max_qos: number;
+  readonly auto_clientid_prefix: string;
+  readonly use_username_as_clientid: boolean;
+}
+
+function checkListener(listener: ListenerKeys, cannot: (block: object, key: string, what: string) => void): void {
+  if (listener.max_qos < 2) cannot(listener, 'max_qos', 'cannot lower QoS');
+  if (listener.auto_clientid_prefix !== 'auto-') cannot(listener, 'auto_clientid_prefix', 'names such clients itself');
+  if (listener.use_username_as_clientid) cannot(listener, 'use_username_as_clientid', 'takes the client id as it is');
+}
+
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
   const { broker, mqtt, persistence, sqlite, auth, preset } = root;
   if (broker.engine !== 'aedes') return;
@@ -39,6 +51,12 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
   for (const key of BOUNDS)
     if (sink.written(mqtt, key) && mqtt[key] !== 0)
       cannot(mqtt, key, 'bounds neither sessions nor subscriptions nor retained messages');
+  if (mqtt.max_payload_size > 0) cannot(mqtt, 'max_payload_size', 'does not look at the size of payloads');
+  if (mqtt.clientid_prefix !== '') cannot(mqtt, 'clientid_prefix', 'takes every client id');
+  for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
+    const { own, named } = root.listeners[kind];
+    for (const listener of own === null ? named.values() : [own, ...named.values()]) checkListener(listener, cannot);
+  }
   if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
 }

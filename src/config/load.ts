@@ -6,14 +6,15 @@ import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { buildConfig } from './build/build.ts';
-import type { Loaded, LoadOptions, Tree } from './config.ts';
+import type { Config, Loaded, LoadOptions, Tree } from './config.ts';
 import { dropInNames, FOLDER, KEPT_NAME, layOver, rawOf } from './dropins.ts';
+import { refuseForeign } from './foreign.ts';
+import { adaptNanomq } from './nanomq/nanomq.ts';
 import { applyOverrides } from './overrides.ts';
 import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
-import { ROOT } from './schema/schema.ts';
+import { type CheckedRoot, ROOT } from './schema/schema.ts';
 import { DEFAULTS, Sink } from './sink.ts';
 import { parseHocon, type Source } from './text/hocon.ts';
-import { adaptNanomq } from './text/nanomq.ts';
 import { type BlockNode, blockNode, MAX_FILE_BYTES } from './text/node.ts';
 import { type Lookup, resolveTree } from './text/resolve.ts';
 import { parseToml } from './text/toml.ts';
@@ -35,12 +36,8 @@ export function loadConfig(options: LoadOptions): Loaded {
   const main = typeof source === 'string' ? source : null;
   const written =
     source === null ? blockNode(DEFAULTS) : readMain(source, cwd, env, files, sink.warnings, options.kept);
-  let tree = applyOverrides(written, env, set, cwd, sink.problems);
-  tree = withListeners(adaptNanomq(tree, sink.warnings));
-  const root = ROOT.read(tree, '', sink);
-  if (sink.problems.length > 0 || root === undefined) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
-  const config = buildConfig(root, (name) => own(env, name) !== undefined, sink);
-  if (sink.problems.length > 0) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
+  const tree = adaptNanomq(applyOverrides(written, env, set, cwd, sink.problems), sink.warnings);
+  const { root, config } = checkTree(tree, env, sink);
   return {
     config,
     warnings: [...sorted(sink.warnings), ...sink.rest()],
@@ -49,6 +46,18 @@ export function loadConfig(options: LoadOptions): Loaded {
     tree: ROOT.show(root, false) as Tree,
     masked: ROOT.show(root, true) as Tree,
   };
+}
+
+/**
+ * Reads a tree that is in this gateway's form into a Config, with every check there is; warnings go to the sink.
+ * Throws ConfigError with every problem found.
+ */
+export function checkTree(tree: BlockNode, env: Env, sink: Sink): { root: CheckedRoot; config: Config } {
+  const root = ROOT.read(withListeners(tree), '', sink);
+  if (sink.problems.length > 0 || root === undefined) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
+  const config = buildConfig(root, (name) => own(env, name) !== undefined, sink);
+  if (sink.problems.length > 0) throw new ConfigError([...sorted(sink.problems), ...sink.rest()]);
+  return { root, config };
 }
 
 /** What was odd before the first mistake is told with it: a value that a comment has cut often is the cause. */
@@ -107,6 +116,7 @@ function wholeTree(
   const reader = new Reader(path, file, files);
   const text = reader.main();
   const isToml = extname(path).toLowerCase() === '.toml';
+  if (!isToml) refuseForeign(text, file);
   const folder = join(dirname(path), FOLDER);
   const names = dropInNames(folder, kept);
   if (isToml && names.length === 0) return parseToml(text, file);

@@ -5,7 +5,7 @@ import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import type { Broker, ListenerContext } from '../broker/broker.ts';
+import type { Broker, ClientRules, ListenerContext } from '../broker/broker.ts';
 import type { ListenerConfig } from '../config/config.ts';
 import type { Bound, Listener } from '../transport/transport.ts';
 import { mqttListener } from './transports.ts';
@@ -63,6 +63,7 @@ export class Listeners {
     const context: ListenerContext = {
       name,
       connectTimeoutMs: config.connectTimeoutMs,
+      rules: rulesOf(config),
       access: () => access.access(name),
     };
     const reject = (reason: string, remote: string): void => {
@@ -142,6 +143,10 @@ export class Listeners {
   async stop(): Promise<void> {
     await Promise.all([...this.open.keys()].map((name) => this.remove(name)));
   }
+}
+
+function rulesOf({ maxQos, emptyClientId, assignedPrefix, usernameAsClientId }: ListenerConfig): ClientRules {
+  return { maxQos, emptyClientId, assignedPrefix, usernameAsClientId };
 }
 
 function isLocal(config: ListenerConfig): boolean {

@@ -32,6 +32,7 @@ export function sessionLimits(config: Config): SessionLimits {
   const { mqtt } = config;
   return {
     maxPacketSize: mqtt.maxPacketSize,
+    maxPayloadSize: mqtt.maxPayloadSize,
     maxConnectSize: MAX_CONNECT_BYTES,
     maxTopicAlias: mqtt.maxTopicAlias,
     keepaliveMultiplier: mqtt.keepaliveMultiplier,
@@ -43,6 +44,7 @@ export function sessionLimits(config: Config): SessionLimits {
     wildcardAvailable: mqtt.wildcardAvailable,
     sharedAvailable: mqtt.sharedAvailable,
     maxTopicLevels: mqtt.maxTopicLevels,
+    clientIdPrefix: mqtt.clientIdPrefix,
     maxSessions: mqtt.maxSessions,
     maxSubscriptions: mqtt.maxSubscriptions,
     maxTotalSubscriptions: mqtt.maxTotalSubscriptions,

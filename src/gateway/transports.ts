@@ -94,23 +94,24 @@ function spListener(target: ListenTarget, options: ListenerOptions, network: Mem
 
 /** The listener of one configured MQTT address. `maxMessageBytes` bounds a WebSocket message before it is read. */
 export function mqttListener(config: ListenerConfig, options: ListenerOptions, maxMessageBytes: number): Listener {
-  const { host, port, path, tls } = config;
+  const { host, port, path, tls, ipv6Only } = config;
   switch (config.kind) {
     case 'tcp':
-      return listenTcp({ ...options, host, port });
+      return listenTcp({ ...options, host, port, ipv6Only });
     case 'unix':
       return listenUnix({ ...options, path, mode: octal(config.mode), group: config.group });
     case 'ssl':
       return new LazyListener(async () => {
         const { listenTls } = await import('../transport/tls.ts');
         if (tls === null) throw new Error(`listeners.${config.name} has no certificate`);
-        return listenTls({ ...options, host, port, tls, names: namesOf(tls, config.tlsNames) });
+        return listenTls({ ...options, host, port, ipv6Only, tls, names: namesOf(tls, config.tlsNames) });
       });
     default:
       return new LazyListener(async () => {
         const { listenWs, MQTT_SUBPROTOCOLS } = await import('../transport/ws.ts');
-        const { origins } = config;
-        const shared = { ...options, host, port, path, origins, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
+        const { origins, paths } = config;
+        const at = { host, port, ipv6Only, path, paths, origins };
+        const shared = { ...options, ...at, subprotocols: MQTT_SUBPROTOCOLS, maxMessageBytes };
         return listenWs(tls === null ? shared : { ...shared, tls, names: namesOf(tls, config.tlsNames) });
       });
   }

@@ -90,6 +90,7 @@ const RETURN_CODES: ReadonlyMap<number, number> = new Map([
   [BAD_USER_NAME_OR_PASSWORD, 4],
   [NOT_AUTHORIZED, 5],
   [BANNED, 5],
+  [PACKET_TOO_LARGE, 5],
 ]);
 
 export function returnCode(reasonCode: number): number {

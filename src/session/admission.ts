@@ -11,12 +11,14 @@ import type { Connection } from '../transport/transport.ts';
 import {
   type Admitted,
   assignClientId,
+  checkClientId,
   checkLimits,
   checkOwner,
   checkRoom,
   credentialsOf,
   encodeAccepted,
   encodeRefused,
+  mostQos,
   notStored,
   type Refusal,
 } from './connect.ts';
@@ -73,13 +75,14 @@ export class Admission {
 
   /** The first packet has come. */
   connect(packet: ConnectPacket): void {
-    const refusal = checkLimits(this.core.limits, packet);
+    const { rules } = this.listener;
+    const refusal = checkLimits(this.core.limits, packet, rules);
     if (refusal !== null) {
       this.refuse(packet, refusal);
       return;
     }
     if (packet.clientId === '') {
-      this.assigned = assignClientId();
+      this.assigned = assignClientId(rules?.assignedPrefix);
       packet.clientId = this.assigned;
     }
     this.maximumPacketSize = packet.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY;
@@ -158,8 +161,18 @@ export class Admission {
     this.client.ended();
   }
 
-  private open(packet: ConnectPacket, identity: Identity, authData: Uint8Array | null): void {
-    const { core, client } = this;
+  private open(packet: ConnectPacket, known: Identity, authData: Uint8Array | null): void {
+    const { core, client, listener } = this;
+    const identity = checkClientId(core.limits, known, listener.rules);
+    if ('reasonCode' in identity) {
+      this.refuse(packet, identity);
+      return;
+    }
+    if (identity !== known) {
+      // A 5.0 client is told only when it came without a client id.
+      if (this.assigned !== null) this.assigned = identity.clientId;
+      packet.clientId = identity.clientId;
+    }
     const refusal = checkOwner(core, this.registry, identity) ?? checkRoom(core, this.registry, packet, identity);
     if (refusal !== null) {
       this.refuse(packet, refusal);
@@ -168,6 +181,7 @@ export class Admission {
     const { session, present, waits, fresh } = client.admit(packet, identity);
     const connack = encodeAccepted(core, {
       packet,
+      maxQos: mostQos(core.limits, listener.rules),
       assignedClientId: this.assigned,
       sessionPresent: present,
       expiryInterval: session.expiryInterval,

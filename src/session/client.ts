@@ -319,7 +319,7 @@ export class Client {
     if (session === null) return;
     const { packetId } = packet;
     const answers = this.answers(session);
-    const result = subscribe(this.core, session, this.listener.access(), packet);
+    const result = subscribe(this.core, session, this.listener, packet);
     if (result instanceof Promise) this.reader.suspend(result, (granted) => answers.granted(packetId, granted));
     else answers.granted(packetId, result);
   }
@@ -406,8 +406,9 @@ export class Client {
     const exchanges = new Exchanges(core, session, version, failed);
     const acks = new Acks(this.writer, version, exchanges, this.admission.reasonStrings, core.held);
     const access = (): Access => this.listener.access();
+    const maxQos = this.listener.rules?.maxQos ?? 2;
     this.acks = acks;
-    this.reader.inbound = new Inbound({ core, session, identity, access, acks, exchanges, version });
+    this.reader.inbound = new Inbound({ core, session, identity, access, acks, exchanges, version, maxQos });
     core.log('info', 'CLI-CONNECT', {
       clientId: session.clientId,
       username: identity.username,

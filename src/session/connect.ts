@@ -7,11 +7,14 @@
 // Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
 import { randomBytes } from 'node:crypto';
 import type { Credentials, Identity } from '../auth/auth.ts';
+import type { ClientRules } from '../broker/broker.ts';
 import { encodeConnack } from '../codec/connect.ts';
-import { CONNACK, type ConnectPacket, type Version } from '../mqtt/packet.ts';
+import { CONNACK, type ConnectPacket, type Qos, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import {
   CLIENT_IDENTIFIER_NOT_VALID,
+  NOT_AUTHORIZED,
+  PACKET_TOO_LARGE,
   QOS_NOT_SUPPORTED,
   QUOTA_EXCEEDED,
   RETAIN_NOT_SUPPORTED,
@@ -33,8 +36,13 @@ export interface Refusal {
 }
 
 /** Checks that need nobody else. Gives the refusal, or null. */
-export function checkLimits(limits: SessionLimits, packet: ConnectPacket): Refusal | null {
+export function checkLimits(
+  limits: SessionLimits,
+  packet: ConnectPacket,
+  rules: ClientRules | undefined,
+): Refusal | null {
   if (packet.clientId === '') {
+    if (rules?.emptyClientId === false) return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'empty client id' };
     // 3.1 wants 1 to 23 characters; 3.1.1 a clean session [MQTT-3.1.3-8]; 5.0 gives one [MQTT-3.1.3-6].
     if (packet.version === 3 || (packet.version === 4 && !packet.cleanStart)) {
       return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'empty client id' };
@@ -42,8 +50,10 @@ export function checkLimits(limits: SessionLimits, packet: ConnectPacket): Refus
   }
   const will = packet.will;
   if (will === null) return null;
-  if (will.qos > limits.maxQos) return { reasonCode: QOS_NOT_SUPPORTED, why: 'will QoS' }; // [MQTT-3.2.2-12]
+  if (will.qos > mostQos(limits, rules)) return { reasonCode: QOS_NOT_SUPPORTED, why: 'will QoS' }; // [MQTT-3.2.2-12]
   if (will.retain && !limits.retainAvailable) return { reasonCode: RETAIN_NOT_SUPPORTED, why: 'will retain' }; // [MQTT-3.2.2-13]
+  if (limits.maxPayloadSize > 0 && will.payload.length > limits.maxPayloadSize)
+    return { reasonCode: PACKET_TOO_LARGE, why: 'will payload' };
   const levels = limits.maxTopicLevels;
   if (!isTopicName(will.topicName) || (levels > 0 && exceedsLevels(will.topicName, levels))) {
     return { reasonCode: TOPIC_NAME_INVALID, why: 'will topic' };
@@ -100,9 +110,29 @@ export function notStored(core: Core, clientId: string): Refusal {
   return { reasonCode: QUOTA_EXCEEDED, why: 'the session cannot be stored' };
 }
 
-/** A client id for a client that has none: unguessable, 22 characters. */
-export function assignClientId(): string {
-  return `auto-${randomBytes(12).toString('base64url')}`;
+/** The highest QoS a client may use. */
+export function mostQos(limits: SessionLimits, rules: ClientRules | undefined): Qos {
+  return rules !== undefined && rules.maxQos < limits.maxQos ? rules.maxQos : limits.maxQos;
+}
+
+/** A client id for a client that has none: a prefix and 16 unguessable characters. */
+export function assignClientId(prefix = 'auto-'): string {
+  return prefix + randomBytes(12).toString('base64url');
+}
+
+/** The identity under which a client is served, once it is known who it is: its listener and all listeners may rule its client id. */
+export function checkClientId(
+  limits: SessionLimits,
+  identity: Identity,
+  rules: ClientRules | undefined,
+): Identity | Refusal {
+  const named = rules?.usernameAsClientId === true;
+  if (named && (identity.username ?? '') === '')
+    return { reasonCode: NOT_AUTHORIZED, why: 'no username for a client id' };
+  const clientId = named ? (identity.username ?? '') : identity.clientId;
+  if (!clientId.startsWith(limits.clientIdPrefix))
+    return { reasonCode: NOT_AUTHORIZED, why: 'the client id begins with something else' };
+  return named ? { ...identity, clientId } : identity;
 }
 
 export function credentialsOf(
@@ -208,6 +238,7 @@ function takeOver(core: Core, registry: Registry, client: Client, packet: Connec
 
 export interface Accepted {
   readonly packet: ConnectPacket;
+  readonly maxQos: Qos;
   readonly assignedClientId: string | null;
   readonly sessionPresent: boolean;
   readonly expiryInterval: number;
@@ -233,7 +264,7 @@ function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
   if (accepted.expiryInterval !== (asked?.sessionExpiryInterval ?? 0))
     properties.sessionExpiryInterval = accepted.expiryInterval;
   if (limits.maxAwaitingRel > 0 && limits.maxAwaitingRel < 65_535) properties.receiveMaximum = limits.maxAwaitingRel;
-  if (limits.maxQos < 2) properties.maximumQos = limits.maxQos;
+  if (accepted.maxQos < 2) properties.maximumQos = accepted.maxQos;
   if (!limits.retainAvailable) properties.retainAvailable = false;
   if (limits.maxPacketSize > 0) properties.maximumPacketSize = limits.maxPacketSize;
   if (accepted.assignedClientId !== null) properties.assignedClientIdentifier = accepted.assignedClientId; // [MQTT-3.1.3-7]

@@ -8,9 +8,10 @@ import type { Frame } from '../codec/codec.ts';
 import { decodeProperties } from '../codec/property.ts';
 import { newScan, scanPublish } from '../codec/publish.ts';
 import { Publication } from '../mqtt/message.ts';
-import { PUBACK, PUBLISH, PUBREC, type Version } from '../mqtt/packet.ts';
+import { PUBACK, PUBLISH, PUBREC, type Qos, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import {
+  IMPLEMENTATION_SPECIFIC_ERROR,
   NO_MATCHING_SUBSCRIBERS,
   NOT_AUTHORIZED,
   PROTOCOL_ERROR,
@@ -33,6 +34,8 @@ import type { Session } from './state.ts';
 
 /** publish() returns it when an authorizer has to be waited for: `waiting` says for what. */
 export const WAIT = -1;
+/** refusal() returns it for a publish that is routed. */
+const TAKEN = -1;
 
 export interface InboundOptions {
   readonly core: Core;
@@ -42,6 +45,8 @@ export interface InboundOptions {
   readonly acks: Acks;
   readonly exchanges: Exchanges;
   readonly version: Version;
+  /** The listener's; that of all clients holds too. */
+  readonly maxQos: Qos;
 }
 
 export class Inbound {
@@ -52,6 +57,7 @@ export class Inbound {
   private readonly exchanges: Exchanges;
   private readonly version: Version;
   private readonly five: boolean;
+  private readonly maxQos: Qos;
   private readonly scan = newScan();
   private readonly publication: Publication;
   /** Properties of the PUBLISH being handled. */
@@ -71,6 +77,7 @@ export class Inbound {
     this.five = options.version === 5;
     this.names = new NamedTopics(options.core, options.identity, options.access, this.five);
     this.run = new Run(this.names, this.five);
+    this.maxQos = options.maxQos;
     this.publication = new Publication(options.session.origin, options.core.slab);
     this.mostHeld = heldCount(options.version, options.core.limits.maxAwaitingRel);
   }
@@ -89,7 +96,8 @@ export class Inbound {
     if (!names.resolve(buffer, scan, this.decoded === null ? 0 : this.readAlias())) return WAIT;
     const topic = names.topic as KnownTopic;
     const limits = this.core.limits;
-    if (scan.qos > limits.maxQos) throw new ProtocolError(QOS_NOT_SUPPORTED, `PUBLISH with QoS ${scan.qos}`); // [MQTT-3.2.2-11]
+    if (scan.qos > limits.maxQos || scan.qos > this.maxQos)
+      throw new ProtocolError(QOS_NOT_SUPPORTED, `PUBLISH with QoS ${scan.qos}`); // [MQTT-3.2.2-11]
     if (scan.retain && !limits.retainAvailable) throw new ProtocolError(RETAIN_NOT_SUPPORTED, 'PUBLISH with RETAIN'); // [MQTT-3.2.2-14]
     const publication = this.publication;
     publication.reset();
@@ -108,11 +116,10 @@ export class Inbound {
     publication.packetStart = minimal && scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
     if (this.decoded !== null) this.useProperties(this.decoded);
     if (scan.qos === 0) {
-      if (!scan.retain && !scan.hasProperties && publication.packetStart >= 0)
-        return this.alike(buffer, frame, end, topic);
+      const plain = !scan.retain && !scan.hasProperties && publication.packetStart >= 0;
+      if (plain && !this.isTooLarge(publication)) return this.alike(buffer, frame, end, topic);
       this.count(1, frame.end - frame.packetStart);
-      if (names.allowed) this.core.router.publish(publication, names.route(topic));
-      else this.denied(1);
+      if (this.refusal(publication) === TAKEN) this.core.router.publish(publication, names.route(topic));
       return frame.end;
     }
     this.count(1, frame.end - frame.packetStart);
@@ -141,9 +148,9 @@ export class Inbound {
   private atLeastOnce(publication: Publication, topic: KnownTopic): void {
     this.checkQuota();
     const packetId = publication.packetId;
-    if (!this.names.allowed) {
-      this.denied(1);
-      this.acks.answer(PUBACK, packetId, this.deniedCode(), null);
+    const refusal = this.refusal(publication);
+    if (refusal !== TAKEN) {
+      this.acks.answer(PUBACK, packetId, refusal, null);
       return;
     }
     const receivers = this.core.router.publish(publication, this.names.route(topic));
@@ -159,11 +166,10 @@ export class Inbound {
       return;
     }
     this.checkQuota();
-    if (!this.names.allowed) {
-      this.denied(1);
-      const code = this.deniedCode();
-      if (code === SUCCESS) this.exchanges.begin(packetId, publication);
-      this.acks.answer(PUBREC, packetId, code, null);
+    const refusal = this.refusal(publication);
+    if (refusal !== TAKEN) {
+      if (refusal === SUCCESS) this.exchanges.begin(packetId, publication);
+      this.acks.answer(PUBREC, packetId, refusal, null);
       return;
     }
     const { journal, router } = this.core;
@@ -198,6 +204,22 @@ export class Inbound {
     return this.five ? NO_MATCHING_SUBSCRIBERS : SUCCESS;
   }
 
+  /** TAKEN, or the code to acknowledge a publish with that has no effect; counts it. */
+  private refusal(publication: Publication): number {
+    if (!this.names.allowed) {
+      this.denied(1);
+      return this.deniedCode();
+    }
+    if (!this.isTooLarge(publication)) return TAKEN;
+    this.core.stats.tooLargePublish++;
+    return this.five ? IMPLEMENTATION_SPECIFIC_ERROR : SUCCESS;
+  }
+
+  private isTooLarge(publication: Publication): boolean {
+    const most = this.core.limits.maxPayloadSize;
+    return most > 0 && publication.payloadEnd - publication.payloadStart > most;
+  }
+
   /** Before 5.0 a refusal cannot be told: the publish is acknowledged and has no effect [MQTT-3.3.5-2 of 3.1.1]. */
   private deniedCode(): number {
     return this.five ? NOT_AUTHORIZED : SUCCESS;
@@ -220,7 +242,7 @@ export class Inbound {
       buffer,
       frame,
       this.scan,
-      names.lasting ? end : frame.end,
+      names.lasting && core.limits.maxPayloadSize === 0 ? end : frame.end,
       core.limits.maxPacketSize,
       topic,
       route,

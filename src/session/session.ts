@@ -34,6 +34,8 @@ import type { Held } from './held.ts';
 export interface SessionLimits {
   /** Bytes of a whole packet. */
   readonly maxPacketSize: number;
+  /** Bytes of a payload; a publish with more is acknowledged and has no effect. */
+  readonly maxPayloadSize: number;
   /** Bytes of a CONNECT, judged from its header. */
   readonly maxConnectSize: number;
   /** 0 = no aliases. */
@@ -49,6 +51,8 @@ export interface SessionLimits {
   readonly wildcardAvailable: boolean;
   readonly sharedAvailable: boolean;
   readonly maxTopicLevels: number;
+  /** What client ids have to begin with; '' = anything. */
+  readonly clientIdPrefix: string;
   readonly maxSessions: number;
   /** Of one session, and of all together. */
   readonly maxSubscriptions: number;
@@ -80,6 +84,7 @@ export interface SessionStats {
   bytesIn: number;
   bytesOut: number;
   deniedPublish: number;
+  tooLargePublish: number;
   deniedSubscribe: number;
   deniedWill: number;
   expiredSessions: number;
@@ -99,6 +104,7 @@ export function newSessionStats(): SessionStats {
     bytesIn: 0,
     bytesOut: 0,
     deniedPublish: 0,
+    tooLargePublish: 0,
     deniedSubscribe: 0,
     deniedWill: 0,
     expiredSessions: 0,

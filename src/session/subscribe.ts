@@ -3,7 +3,8 @@
 
 import type { Access } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
-import type { SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
+import type { ListenerContext } from '../broker/broker.ts';
+import type { Qos, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
 import {
   NO_SUBSCRIPTION_EXISTED,
   NOT_AUTHORIZED,
@@ -18,6 +19,7 @@ import {
 import { exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Cap } from './caps.ts';
+import { mostQos } from './connect.ts';
 import { sourceMayWrite } from './origin.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
@@ -63,16 +65,18 @@ function checkFilter(
 export function subscribe(
   core: Core,
   session: Session,
-  access: Access,
+  listener: ListenerContext,
   packet: SubscribePacket,
 ): Subscribed | Promise<Subscribed> {
+  const access = listener.access();
+  const maxQos = mostQos(core.limits, listener.rules);
   const checked = packet.subscriptions.map((request) => check(core, request));
   const verdicts = checked.map((c) =>
     typeof c === 'number' ? false : access.authorizer.subscribe(session.identity, c.request.topicFilter, c.request.qos),
   );
   if (verdicts.every((v) => typeof v === 'boolean'))
-    return grant(core, session, access, packet, checked, verdicts as boolean[]);
-  return Promise.all(verdicts).then((known) => grant(core, session, access, packet, checked, known));
+    return grant(core, session, { access, maxQos }, packet, checked, verdicts as boolean[]);
+  return Promise.all(verdicts).then((known) => grant(core, session, { access, maxQos }, packet, checked, known));
 }
 
 export interface Subscribed {
@@ -83,6 +87,12 @@ export interface Subscribed {
   readonly afterAnswer: () => void;
   /** What was granted could not be stored: subscriptions are as they were before, and the codes say so. */
   readonly takeBack: () => void;
+}
+
+/** What a client may do on its listener. */
+interface Rights {
+  readonly access: Access;
+  readonly maxQos: Qos;
 }
 
 /** A subscription that the journal was told. */
@@ -100,15 +110,17 @@ class Grant implements Subscribed {
   private readonly core: Core;
   private readonly session: Session;
   private readonly access: Access;
+  private readonly maxQos: Qos;
   private readonly subscriptionIdentifier: number;
   private readonly told: Told[] = [];
   /** Starts the stored messages of a new subscription, by position. */
   private readonly backlogs = new Map<number, () => void>();
 
-  constructor(core: Core, session: Session, access: Access, subscriptionIdentifier: number) {
+  constructor(core: Core, session: Session, { access, maxQos }: Rights, subscriptionIdentifier: number) {
     this.core = core;
     this.session = session;
     this.access = access;
+    this.maxQos = maxQos;
     this.subscriptionIdentifier = subscriptionIdentifier;
   }
 
@@ -178,7 +190,7 @@ class Grant implements Subscribed {
   }
 
   private subscriptionOf({ request, shareName }: Checked): StoredSubscription {
-    const { maxQos } = this.core.limits;
+    const { maxQos } = this;
     const { bridge } = this.session;
     return {
       topicFilter: request.topicFilter,
@@ -205,12 +217,12 @@ class Grant implements Subscribed {
 function grant(
   core: Core,
   session: Session,
-  access: Access,
+  rights: Rights,
   packet: SubscribePacket,
   checked: readonly (Checked | number)[],
   verdicts: readonly boolean[],
 ): Subscribed {
-  const granted = new Grant(core, session, access, packet.properties?.subscriptionIdentifiers?.[0] ?? 0);
+  const granted = new Grant(core, session, rights, packet.properties?.subscriptionIdentifiers?.[0] ?? 0);
   for (let i = 0; i < checked.length; i++) granted.add(checked[i], verdicts[i]);
   return granted;
 }

@@ -18,6 +18,7 @@ import type { Reject } from './transport.ts';
 export interface AcceptorOptions {
   readonly reject: Reject;
   readonly maxConnections: number;
+  readonly ipv6Only?: boolean;
   readonly keepAliveDelayMs?: number;
   readonly backlog?: number;
   /** Names a new socket's ends; TCP addresses when left out. */
@@ -134,7 +135,11 @@ export class Acceptor {
   private async bindOne(address: string, port: number, single: boolean): Promise<Server> {
     // Without a host Node binds "::" for both families, or 0.0.0.0 where there is no IPv6.
     if (address === '*') return this.bind({ port });
-    return this.bind({ host: address, port, ipv6Only: single && isIP(address) === 6 });
+    return this.bind({
+      host: address,
+      port,
+      ipv6Only: (single || this.options.ipv6Only === true) && isIP(address) === 6,
+    });
   }
 
   private take(socket: Socket): void {

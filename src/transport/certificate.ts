@@ -3,7 +3,8 @@
 // because an empty text would quietly mean "none" or "the system's authorities" to TLS.
 // Source: RFC 2253 (subject), RFC 7468 (PEM), Node's tls.createSecureContext.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
@@ -43,6 +44,24 @@ function readCertificates(file: string): string {
   return text;
 }
 
+/** As OpenSSL looks authorities up in a folder: by the hash of their name. */
+const HASHED = /^[0-9a-f]{8}\.\d{1,4}$/;
+
+/** The authorities of a PEM file, or of a folder of hashed names. */
+function readAuthorities(path: string): string {
+  let names: string[];
+  try {
+    if (!statSync(path).isDirectory()) return readCertificates(path);
+    names = readdirSync(path);
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    throw failure(path, errorText(error), error);
+  }
+  const hashed = names.filter((name) => HASHED.test(name)).sort();
+  if (hashed.length === 0) throw failure(path, 'holds no certificate under a hashed name; `openssl rehash` makes them');
+  return hashed.map((name) => readCertificates(join(path, name))).join('\n');
+}
+
 function readKey(file: string, passphrase: string | null): string {
   const text = readText(file, 'PRIVATE KEY-----', 'private key');
   try {
@@ -61,7 +80,7 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     throw failure(options.certfile, 'client certificates are to be verified, but no cacertfile says by whom');
   const cert = readCertificates(options.certfile);
   const key = readKey(options.keyfile, keyPassword);
-  const ca = cacertfile === null ? undefined : readCertificates(cacertfile);
+  const ca = cacertfile === null ? undefined : readAuthorities(cacertfile);
   const crl = crlfile === null ? undefined : readText(crlfile, LIST, 'certificate revocation list');
   const material: SecureContextOptions = {
     cert,
@@ -69,7 +88,8 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     ca,
     crl,
     passphrase: keyPassword ?? undefined,
-    minVersion: 'TLSv1.2',
+    minVersion: options.minVersion ?? 'TLSv1.2',
+    ciphers: options.ciphers ?? undefined,
   };
   try {
     createSecureContext(material);
@@ -86,13 +106,20 @@ export function verifiesPeers(options: TlsServerOptions): boolean {
 
 /** A client's context; without a CA file the authorities are those of the system's Node. Throws TRANSPORT-TLS. */
 export function clientContext(options: TlsClientOptions): SecureContext {
-  const ca = options.ca === null ? undefined : readCertificates(options.ca);
+  const ca = options.ca === null ? undefined : readAuthorities(options.ca);
   if ((options.cert === null) !== (options.key === null))
     throw failure(options.cert ?? options.key ?? '', 'a client certificate needs both cert and key');
   const cert = options.cert === null ? undefined : readCertificates(options.cert);
   const key = options.key === null ? undefined : readKey(options.key, options.keyPassword);
   try {
-    return createSecureContext({ cert, key, ca, passphrase: options.keyPassword ?? undefined, minVersion: 'TLSv1.2' });
+    return createSecureContext({
+      cert,
+      key,
+      ca,
+      passphrase: options.keyPassword ?? undefined,
+      minVersion: options.minVersion ?? 'TLSv1.2',
+      ciphers: options.ciphers ?? undefined,
+    });
   } catch (error) {
     throw failure(options.cert ?? options.ca ?? '', errorText(error), error);
   }

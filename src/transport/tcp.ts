@@ -12,6 +12,8 @@ export interface TcpListenerOptions extends ListenerOptions {
   readonly host: string;
   /** 0 picks a free one, the same for every address of a name. */
   readonly port: number;
+  /** An IPv6 address takes no IPv4 connections. */
+  readonly ipv6Only?: boolean;
   /** Silence before the kernel asks whether the peer is still there; default 60,000. */
   readonly keepAliveDelayMs?: number;
   /** Connections that the kernel holds until they are accepted; default 1024. */

@@ -204,7 +204,8 @@ export function secure(socket: Socket, tls: TlsClientOptions, options: SecureOpt
       rejectUnauthorized: tls.verify,
       // A name is asked for, an address never (RFC 6066 section 3); both are checked against the certificate.
       servername: isIP(name) === 0 ? name : undefined,
-      checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+      checkServerIdentity: (_, certificate) =>
+        tls.verifyName === false ? undefined : checkServerIdentity(name, certificate),
       ALPNProtocols: options.alpn === undefined ? undefined : [...options.alpn],
     });
     const fail = (error: Error): void => {

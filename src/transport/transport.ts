@@ -126,6 +126,8 @@ export interface ListenerOptions {
   readonly admit?: (remoteAddress: string) => string | null;
 }
 
+export type TlsVersion = 'TLSv1.2' | 'TLSv1.3';
+
 export interface TlsServerOptions {
   readonly keyfile: string;
   readonly certfile: string;
@@ -135,6 +137,9 @@ export interface TlsServerOptions {
   readonly verifyPeer: boolean;
   readonly failIfNoPeerCert: boolean;
   readonly alpn: readonly string[];
+  /** Absent: TLS 1.2. */
+  readonly minVersion?: TlsVersion;
+  readonly ciphers?: string | null;
 }
 export interface TlsClientOptions {
   readonly ca: string | null;
@@ -142,7 +147,12 @@ export interface TlsClientOptions {
   readonly key: string | null;
   readonly keyPassword: string | null;
   readonly verify: boolean;
+  /** false: any certificate of a trusted authority is good, whatever name it is for. */
+  readonly verifyName?: boolean;
   readonly serverName: string | null;
+  /** Absent: TLS 1.2. */
+  readonly minVersion?: TlsVersion;
+  readonly ciphers?: string | null;
 }
 
 /** Where to dial. */

@@ -18,6 +18,8 @@ import { WebSocketConnection } from './websocket.ts';
 export interface WsListenerOptions extends TcpListenerOptions {
   /** The path of the request, compared whole and without its query; "/mqtt". */
   readonly path: string;
+  /** In its place: several paths, or null for any. */
+  readonly paths?: readonly string[] | null;
   /** Names that are spoken here; the first one a client asks for is taken. */
   readonly subprotocols: readonly string[];
   /** Values of the Origin header that browsers may come with, null for any. Clients without one are no browsers. */
@@ -143,13 +145,15 @@ class WsListener implements TlsListener {
   private isPath(request: IncomingMessage): boolean {
     const url = request.url ?? '';
     const query = url.indexOf('?');
-    return (query < 0 ? url : url.slice(0, query)) === this.options.path;
+    const asked = query < 0 ? url : url.slice(0, query);
+    const { path, paths = [path] } = this.options;
+    return paths === null || paths.includes(asked);
   }
 
   private isOrigin(request: IncomingMessage): boolean {
     const { origins = null } = this.options;
     const { origin } = request.headers;
-    return origins === null || origin === undefined || origins.includes(origin);
+    return origins === null || origin === undefined || origins.includes(origin) || isFromHost(origin, origins);
   }
 
   private choose(offered: Iterable<string>): string | null {
@@ -176,6 +180,13 @@ class WsListener implements TlsListener {
 }
 
 function ignore(): void {}
+
+/** Whether the page comes from one of the bare hosts among `origins`, whatever its scheme and, unless it is given, its port. */
+function isFromHost(origin: string, origins: readonly string[]): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { hostname, host } = new URL(origin);
+  return origins.some((known) => !known.includes('://') && (known === hostname || known === host));
+}
 
 function asHttps(tls: TlsServerOptions): TlsServerOptions {
   return { ...tls, alpn: ['http/1.1'] };

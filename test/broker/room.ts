@@ -56,6 +56,8 @@ const LIMITS: SessionLimits = {
   wildcardAvailable: true,
   sharedAvailable: true,
   maxTopicLevels: 128,
+  maxPayloadSize: 0,
+  clientIdPrefix: '',
   maxSessions: 0,
   maxSubscriptions: 0,
   maxTotalSubscriptions: 0,

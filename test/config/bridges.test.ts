@@ -155,7 +155,7 @@ describe('bridges.nng', () => {
     const dial = config(
       'bridges.nng.pub.p { enable = true, mode = dial, pub_url = "wss://h:1", tls { cacertfile = a, servername = n } }',
     ).bridges.nng.pub[0];
-    expect([dial.tlsServer, dial.tlsClient]).toEqual([
+    expect([dial.tlsServer, dial.tlsClient]).toMatchObject([
       null,
       { ca: 'a', cert: null, key: null, keyPassword: null, verify: true, serverName: 'n' },
     ]);

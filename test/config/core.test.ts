@@ -68,10 +68,10 @@ describe('listeners', () => {
     );
   });
 
-  test('names from certificates need certificates', () => {
+  test('names from certificates that no client is asked for let nobody in, and are warned about', () => {
     for (const key of ['use_identity_as_username', 'use_subject_as_username'])
-      expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, ${key} = true }`)[0]).toContain(
-        `${key}: needs verify_peer`,
+      expect(warnings(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, ${key} = true }`).join('\n')).toContain(
+        `${key}: without verify_peer no client is asked for a certificate, so nobody gets in`,
       );
   });
 
@@ -95,8 +95,41 @@ describe('listeners', () => {
     const open = (origins: string) => `listeners.ws { bind = "127.0.0.1:1", origins = ${origins} }`;
     expect(config(open('[]')).listeners[0].origins).toBeNull();
     expect(config(open('"https://a.example"')).listeners[0].origins).toEqual(['https://a.example']);
-    for (const wrong of ['https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example', '*'])
+    expect(config(open('["a.example", "b.example:8080"]')).listeners[0].origins).toEqual([
+      'a.example',
+      'b.example:8080',
+    ]);
+    for (const wrong of ['https://a.example/', 'https://A.example', 'https://a.example:443', 'A.example', '*'])
       expect(problems(open(`"${wrong}"`))[0]).toContain('an origin such as');
+  });
+
+  test('a star is IPv4 and IPv6; two addresses of one port go together where they are of different families', () => {
+    expect(config('listeners.tcp.bind = "*:1"').listeners[0]).toMatchObject({ host: '*', port: 1 });
+    const both = (a: string, b: string, more = '') =>
+      `listeners { tcp.a { bind = "${a}:1"${more} }, tcp.b { bind = "${b}:1" } }`;
+    for (const [a, b] of [
+      ['127.0.0.1', '127.0.0.2'],
+      ['127.0.0.1', '[::1]'],
+      ['0.0.0.0', '[::1]'],
+    ])
+      expect(config(both(a, b)).listeners).toHaveLength(2);
+    expect(config(both('[::]', '0.0.0.0', ', ipv6_only = true')).listeners).toHaveLength(2);
+    for (const [a, b] of [
+      ['*', '127.0.0.1'],
+      ['[::]', '0.0.0.0'],
+      ['0.0.0.0', '127.0.0.1'],
+      ['[::]', '[::1]'],
+    ])
+      expect(problems(both(a, b))[0]).toContain('has this address already');
+  });
+
+  test('WebSocket listeners take the path of bind, one of their own, any, or without one /mqtt and /', () => {
+    const paths = (keys: string) => config(`listeners.ws { ${keys} }`).listeners[0].paths;
+    expect(paths('bind = "127.0.0.1:1/x"')).toEqual(['/x']);
+    expect(paths('bind = "127.0.0.1:1/x", path = "/y"')).toEqual(['/y']);
+    expect(paths('bind = "127.0.0.1:1", path = any')).toBeNull();
+    expect(paths('bind = "127.0.0.1:1"')).toEqual(['/mqtt', '/']);
+    expect(problems('listeners.ws { bind = "127.0.0.1:1", path = y }')[0]).toContain('any, or a path');
   });
 
   test('one address for two servers is refused, any free port is not', () => {

@@ -18,16 +18,17 @@ const SYSTEM_TLS: TlsClientOptions = {
 /** Where a server's URL leads; null when it is no URL of a kind that is known here. */
 export function remoteTarget(
   server: string,
-  options: Pick<MqttBridgeOptions, 'tls'> & { readonly tcp: { readonly bindInterface: string | null } },
+  options: Pick<MqttBridgeOptions, 'tls' | 'alpn'> & { readonly tcp: { readonly bindInterface: string | null } },
 ): DialTarget | null {
   const tls = options.tls ?? SYSTEM_TLS;
+  const alpn = options.alpn === undefined || options.alpn.length === 0 ? undefined : options.alpn;
   const url = parseBrokerUrl(server);
   if (typeof url === 'string' || url.kind === 'quic') return null;
   const { kind, host, port } = url;
   if (kind === 'ws') return { kind, url: server, subprotocol: 'mqtt' };
   if (kind === 'wss') return { kind, url: server, subprotocol: 'mqtt', tls };
   const place = { host, port, interface: options.tcp.bindInterface ?? undefined };
-  return kind === 'tcp' ? { kind, ...place } : { kind, ...place, tls };
+  return kind === 'tcp' ? { kind, ...place } : { kind, ...place, tls, alpn };
 }
 
 function pairs(userProperty: UserProperties): [string, string][] | undefined {

@@ -21,6 +21,8 @@ export interface MqttForward {
   readonly remoteTopic: string;
   /** null = as published. */
   readonly qos: Qos | null;
+  /** What is sent has this at most; absent = 2. */
+  readonly maxQos?: Qos;
   /** null = as published. */
   readonly retain: boolean | null;
   readonly prefix: string;
@@ -92,6 +94,8 @@ export interface MqttBridgeOptions {
   readonly will: MqttWillOptions | null;
   /** null with a TLS server: the system's authorities, and verification. */
   readonly tls: TlsClientOptions | null;
+  /** Protocol names to ask for under TLS; absent or empty = none. */
+  readonly alpn?: readonly string[];
   readonly tcp: { readonly bindInterface: string | null };
   readonly forwards: readonly MqttForward[];
   readonly subscription: readonly MqttSubscription[];

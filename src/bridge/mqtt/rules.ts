@@ -56,10 +56,12 @@ export class ForwardRule implements LocalReceiver {
       counters.drop('invalid-topic');
       return;
     }
+    const qos = options.qos ?? publication.qos;
+    const { maxQos = 2 } = options;
     this.forwarder.forward(
       publication,
       topic,
-      options.qos ?? publication.qos,
+      qos > maxQos ? maxQos : qos,
       options.retain ?? publication.retain,
       this.index,
     );
@@ -89,9 +91,10 @@ export class FetchRule {
 }
 
 export function describeForward(rule: MqttForward): string {
-  const { localTopic, remoteTopic, qos, retain, prefix, suffix } = rule;
+  const { localTopic, remoteTopic, qos, maxQos = 2, retain, prefix, suffix } = rule;
   const to = prefix + (remoteTopic === '' ? '(topic)' : remoteTopic) + suffix;
-  const more = `${qos === null ? '' : `, qos ${qos}`}${retain === null ? '' : `, retain ${retain}`}`;
+  const level = qos !== null ? `, qos ${qos}` : maxQos < 2 ? `, qos ${maxQos} at most` : '';
+  const more = `${level}${retain === null ? '' : `, retain ${retain}`}`;
   return `${localTopic} -> ${to}${more}`;
 }
 

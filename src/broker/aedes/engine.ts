@@ -348,7 +348,7 @@ export class AedesBroker implements Engine {
   private connecting(front: Front, packet: ConnectPacket): Refusal | null {
     const { aedes, core } = this;
     if (aedes === null) return { reasonCode: UNAVAILABLE, why: 'not started' };
-    const wrong = checkLimits(core.limits, packet);
+    const wrong = checkLimits(core.limits, packet, front.listener.rules);
     if (wrong !== null) return wrong;
     aedes.handle(front);
     return null;

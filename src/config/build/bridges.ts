@@ -29,7 +29,7 @@ import type { TLS_CLIENT } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { maskUrl, nngScheme } from '../values.ts';
-import { address, tlsServer } from './values.ts';
+import { address, tlsServer, tlsVersion } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;
 type SubKeys = ValueOf<typeof NNG_SUB>;
@@ -40,6 +40,19 @@ type NngKeys = PubKeys | SubKeys | PushKeys | PullKeys | PairKeys;
 type MqttKeys = ValueOf<typeof MQTT_BRIDGE>;
 type WillKeys = NonNullable<Effective<MqttKeys>['will']>;
 
+/** Where nothing is written: the authorities of the system. */
+const SYSTEM_TLS: TlsClientConfig = {
+  ca: null,
+  cert: null,
+  key: null,
+  keyPassword: null,
+  verify: true,
+  verifyName: true,
+  serverName: null,
+  minVersion: 'TLSv1.2',
+  ciphers: null,
+};
+
 export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
   return {
     ca: block.ca,
@@ -47,7 +60,10 @@ export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
     key: block.key,
     keyPassword: block.key_password,
     verify: block.verify,
+    verifyName: block.verify_name,
     serverName: block.servername,
+    minVersion: tlsVersion(block.min_version),
+    ciphers: block.ciphers,
   };
 }
 
@@ -103,7 +119,7 @@ function buildCommon(
 
 /** Either set of names is taken: ca or cacertfile, cert or certfile, key or keyfile. */
 function nngTlsClient({ tls }: NngKeys): TlsClientConfig {
-  if (tls === null) return { ca: null, cert: null, key: null, keyPassword: null, verify: true, serverName: null };
+  if (tls === null) return SYSTEM_TLS;
   const { ca, cert, key, ...others } = tlsClient(tls);
   return { ca: ca ?? tls.cacertfile, cert: cert ?? tls.certfile, key: key ?? tls.keyfile, ...others };
 }
@@ -228,6 +244,7 @@ export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): Mqtt
     enable: own.enable && !isQuic,
     will: will === null ? null : mqttWill(will),
     tls: mqttTls(block, kind, sink),
+    alpn: block.ssl?.enable ? block.ssl.alpn : [],
     forwards: forwards.map((rule, i) => ({ ...rule, source: sink.at(block.forwards[i]) })),
     subscription: subscription.map((rule, i) => ({ ...rule, source: sink.at(block.subscription[i]) })),
     hybridServers: own.hybridBridging ? own.hybridServers : [],
@@ -246,15 +263,17 @@ function mqttTls(block: MqttKeys, kind: BrokerUrl['kind'] | null, sink: Sink): T
       sink.doubt(block, 'ssl', 'no effect with this server; tls+mqtt-tcp:// speaks TLS');
     return null;
   }
-  if (ssl === null || !ssl.enable)
-    return { ca: null, cert: null, key: null, keyPassword: null, verify: true, serverName: null };
+  if (ssl === null || !ssl.enable) return SYSTEM_TLS;
   return {
     ca: ssl.cacertfile,
     cert: ssl.certfile,
     key: ssl.keyfile,
     keyPassword: ssl.key_password,
     verify: ssl.verify_peer,
+    verifyName: ssl.verify_name,
     serverName: ssl.servername,
+    minVersion: tlsVersion(ssl.min_version),
+    ciphers: ssl.ciphers,
   };
 }
 

@@ -1,6 +1,7 @@
 // Puts the sections together to a frozen Config and makes the checks between sections: addresses used twice, who may be anonymous.
 // Called by config/load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
 
+import { isIP } from 'node:net';
 import type { Config, ListenerConfig } from '../config.ts';
 import { checkEngine } from '../engine.ts';
 import { warnLoops } from '../loops.ts';
@@ -77,6 +78,7 @@ interface Claim {
   readonly key: string;
   readonly host: string;
   readonly port: number;
+  readonly ipv6Only?: boolean;
   readonly at: Position;
 }
 
@@ -84,7 +86,7 @@ interface Claim {
 function checkAddresses(config: Config, sink: Sink): void {
   const claims: Claim[] = [];
   for (const l of config.listeners)
-    claims.push({ key: `listeners.${l.name}.bind`, host: l.host, port: l.port, at: l.source });
+    claims.push({ key: `listeners.${l.name}.bind`, host: l.host, port: l.port, ipv6Only: l.ipv6Only, at: l.source });
   for (const p of config.proxy)
     if (p.enable) claims.push({ key: `proxy.${p.name}.bind`, host: p.host, port: p.port, at: p.source });
   const { httpServer: http, metrics } = config;
@@ -104,10 +106,19 @@ function checkAddresses(config: Config, sink: Sink): void {
   warnBridgeAddresses(config, claims, sink);
 }
 
+/** The families a host takes all of the port in; a name may be either. */
+function families({ host, ipv6Only }: Claim): { v4: boolean; v6: boolean; any: boolean } {
+  if (host === '0.0.0.0') return { v4: true, v6: false, any: true };
+  if (host === '*' || host === '::') return { v4: !ipv6Only, v6: true, any: true };
+  const version = isIP(host);
+  return { v4: version !== 6, v6: version !== 4, any: false };
+}
+
 function collide(a: Claim, b: Claim): boolean {
   if (a.port === 0 || a.port !== b.port) return false;
-  const any = (host: string) => host === '0.0.0.0' || host === '::';
-  return a.host === b.host || any(a.host) || any(b.host);
+  if (a.host === b.host) return true;
+  const [x, y] = [families(a), families(b)];
+  return (x.any || y.any) && ((x.v4 && y.v4) || (x.v6 && y.v6));
 }
 
 /** A bridge that cannot bind is in state error and tries again, so this only warns. */

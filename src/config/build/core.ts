@@ -21,6 +21,7 @@ import { address, checkHttpUrl, qos, tlsServer } from './values.ts';
 export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
   return {
     maxPacketSize: mqtt.max_packet_size,
+    maxPayloadSize: mqtt.max_payload_size,
     maxTopicAlias: mqtt.max_topic_alias,
     keepaliveMultiplier: mqtt.keepalive_multiplier,
     maxKeepaliveSeconds: mqtt.max_keepalive,
@@ -35,6 +36,7 @@ export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
     wildcardAvailable: mqtt.wildcard_available,
     sharedAvailable: mqtt.shared_available,
     maxTopicLevels: mqtt.max_topic_levels,
+    clientIdPrefix: mqtt.clientid_prefix,
     maxSessions: mqtt.max_sessions,
     maxSubscriptions: mqtt.max_subscriptions,
     maxTotalSubscriptions: mqtt.max_total_subscriptions,

@@ -7,7 +7,7 @@ import type { SSL, TCP, UNIX, WS } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { checkSocketPath } from '../values.ts';
-import { address, proxyProtocolFrom, tlsNames, tlsServer } from './values.ts';
+import { address, proxyProtocolFrom, qos, tlsNames, tlsServer } from './values.ts';
 
 type TcpKeys = Checked<typeof TCP>;
 type SslKeys = Checked<typeof SSL>;
@@ -48,6 +48,10 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     kind,
     maxConnections: block.max_connections,
     connectTimeoutMs: block.connect_timeout,
+    maxQos: qos(block.max_qos),
+    emptyClientId: block.allow_empty_clientid,
+    assignedPrefix: block.auto_clientid_prefix,
+    usernameAsClientId: block.use_username_as_clientid,
     proxyProtocol: block.proxy_protocol,
     anonymous: block.allow_anonymous,
     passwordFile: block.password_file,
@@ -59,9 +63,12 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     if (wrong !== null) sink.refuse(block, 'path', wrong);
     const path = block.path ?? '';
     const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group, proxyProtocolFrom: [] };
-    return { ...common, ...unix, tls: null, tlsNames: [], identity: null, origins: null };
+    const open = { ipv6Only: false, paths: null };
+    return { ...common, ...unix, ...open, tls: null, tlsNames: [], identity: null, origins: null };
   }
-  const { host, port, path } = address(block.bind);
+  const { port, path: bound, ...at } = address(block.bind);
+  const host = block.bind.startsWith('*') ? '*' : at.host;
+  const path = ('path' in block ? block.path : null) ?? bound;
   const isWs = kind === 'ws' || kind === 'wss';
   let tls: TlsServerConfig | null = null;
   let names: TlsNameConfig[] = [];
@@ -76,7 +83,9 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     bind: block.bind,
     host,
     port,
-    path: isWs ? path || '/mqtt' : '',
+    path: !isWs || path === 'any' ? '' : path || '/mqtt',
+    paths: !isWs || path === 'any' ? null : path === '' ? ['/mqtt', '/'] : [path],
+    ipv6Only: block.ipv6_only,
     proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
     mode: null,
     group: null,
@@ -90,7 +99,8 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
 /** `tls` is the block the certificate settings are taken from. */
 function checkIdentity(block: SslKeys, tls: SslKeys, sink: Sink): void {
   for (const key of ['use_identity_as_username', 'use_subject_as_username'] as const) {
-    if (block[key] && !tls.verify_peer) sink.refuse(block, key, 'needs verify_peer, else anybody could be anyone');
+    if (block[key] && !tls.verify_peer)
+      sink.doubt(block, key, 'without verify_peer no client is asked for a certificate, so nobody gets in');
   }
   if (block.use_identity_as_username && block.use_subject_as_username) {
     sink.refuse(block, 'use_subject_as_username', 'only one of this and use_identity_as_username can name the user');

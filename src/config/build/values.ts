@@ -1,6 +1,6 @@
 // Small steps that the files build*.ts share: addresses, QoS, the server side of TLS, PROXY protocol, URLs.
 // Pure: problems go to the sink. Values have been checked one by one by the schema before.
-import type { QosLevel, TlsNameConfig, TlsServerConfig } from '../config.ts';
+import type { QosLevel, TlsNameConfig, TlsServerConfig, TlsVersion } from '../config.ts';
 import type { Checked } from '../schema/key.ts';
 import type { CERTIFICATES, TLS_SERVER } from '../schema/listeners.ts';
 import type { Sink } from '../sink.ts';
@@ -14,6 +14,10 @@ export function address(text: string): Address {
 
 export function qos(value: number): QosLevel {
   return value === 2 ? 2 : value === 1 ? 1 : 0;
+}
+
+export function tlsVersion(word: 'tlsv1.2' | 'tlsv1.3'): TlsVersion {
+  return word === 'tlsv1.3' ? 'TLSv1.3' : 'TLSv1.2';
 }
 
 type TlsKeys = Checked<typeof TLS_SERVER>;
@@ -42,6 +46,8 @@ export function tlsServer(block: TlsKeys, sink: Sink): TlsServerConfig | null {
     verifyPeer: block.verify_peer,
     failIfNoPeerCert: block.fail_if_no_peer_cert,
     alpn: block.alpn,
+    minVersion: tlsVersion(block.min_version),
+    ciphers: block.ciphers,
   };
 }
 

@@ -18,6 +18,11 @@ export const MQTT = block(
       text: 'Largest MQTT packet taken from a client. 0 = no limit but that of the protocol, 256 MB.',
       check: (value) => (value === 0 || value >= 20 ? null : 'at least 20 bytes are needed'),
     }),
+    max_payload_size: size({
+      default: '0B',
+      max: 268_435_455,
+      text: 'Largest payload of a publish; one with more is acknowledged (MQTT 5: 0x83) and has no effect. 0 = no limit.',
+    }),
     max_topic_alias: int({ default: 64, max: 65535, text: 'Topic aliases a client may use (MQTT 5). 0 = none.' }),
     keepalive_multiplier: real({
       default: 1.5,
@@ -54,6 +59,10 @@ export const MQTT = block(
     wildcard_available: flag({ default: true, text: 'Whether subscriptions may hold + and #.' }),
     shared_available: flag({ default: true, text: 'Whether shared subscriptions ($share/...) are taken.' }),
     max_topic_levels: int({ default: 128, max: 65535, text: 'Levels of a topic or filter. 0 = no limit.' }),
+    clientid_prefix: text({
+      default: '',
+      text: 'What every client id has to begin with; others are refused. Empty = anything.',
+    }),
     max_sessions: int({
       default: 100_000,
       text: 'Sessions, connected or kept; a client that would need one more is refused (0x97, before MQTT 5 code 3). 0 = no limit.',

@@ -4,7 +4,7 @@
 
 import { checkNetwork, parseAddress } from '../values.ts';
 import { block, group, ignored, list } from './blocks.ts';
-import { duration, flag, int, text } from './keys.ts';
+import { duration, flag, int, text, word } from './keys.ts';
 
 /** An address without a path. */
 export function checkBind(value: string): string | null {
@@ -18,8 +18,11 @@ function checkBindPath(value: string): string | null {
   return typeof address === 'string' ? address : null;
 }
 
-/** As browsers write it: scheme, host and a port that is not the usual one, nothing behind. */
+const BARE_HOST = /^(?:\[[0-9a-f:]+\]|[a-z0-9.-]{1,253})(?::\d{1,5})?$/;
+
+/** As browsers write it: scheme, host and a port that is not the usual one, nothing behind; or a host alone. */
 function checkOrigin(value: string): string | null {
+  if (BARE_HOST.test(value)) return null;
   try {
     if (value === 'null' || new URL(value).origin === value) return null;
   } catch {
@@ -35,6 +38,16 @@ export function checkMode(value: string): string | null {
   return /^0?[0-7]{3}$/.test(value) ? null : 'permissions in octal expected, as in "0660"';
 }
 
+/** Either side of TLS: what is spoken at least. */
+const TLS_STRENGTH = {
+  min_version: word(['tlsv1.2', 'tlsv1.3'], { default: 'tlsv1.2', text: 'Least version of TLS that is spoken.' }),
+  ciphers: text({
+    default: null,
+    text: 'Cipher suites in the notation of OpenSSL, TLS 1.3 ones too; absent = those of Node.js.',
+    example: 'TLS_AES_256_GCM_SHA384:ECDHE-ECDSA-AES256-GCM-SHA384',
+  }),
+};
+
 /** Server side of TLS, under the names NanoMQ's listeners.ssl uses. */
 export const TLS_SERVER = {
   keyfile: text({ default: null, text: 'Private key, PEM.', example: '/etc/tidegate/certs/server.key' }),
@@ -45,7 +58,7 @@ export const TLS_SERVER = {
   }),
   cacertfile: text({
     default: null,
-    text: 'Authorities that may sign client certificates, PEM.',
+    text: 'Authorities that may sign client certificates, PEM: a file, or a folder as `openssl rehash` makes it.',
     example: '/etc/tidegate/certs/ca.pem',
   }),
   crlfile: text({
@@ -61,6 +74,7 @@ export const TLS_SERVER = {
     text: 'ALPN protocol names to offer; empty = no ALPN.',
     example: ['mqtt'],
   }),
+  ...TLS_STRENGTH,
 };
 
 /** Certificates beside the first one, wherever clients are served over TLS. */
@@ -91,7 +105,7 @@ export const CERTIFICATES = {
 export const TLS_CLIENT = {
   ca: text({
     default: null,
-    text: 'Authorities to trust, PEM; absent = those of the system.',
+    text: 'Authorities to trust, PEM: a file, or a folder as `openssl rehash` makes it; absent = those of the system.',
     example: '/etc/tidegate/certs/ca.pem',
   }),
   cert: text({ default: null, text: 'Our certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
@@ -103,6 +117,11 @@ export const TLS_CLIENT = {
     text: 'Name to ask for (SNI) and to verify; absent = the host that is dialled.',
     example: 'broker.example.org',
   }),
+  verify_name: flag({
+    default: true,
+    text: 'With verify: whether the certificate has to be for that name. false = any certificate of a trusted authority is good.',
+  }),
+  ...TLS_STRENGTH,
 };
 
 /** On every kind of listener. */
@@ -116,6 +135,24 @@ const LISTENER = {
     default: '10s',
     min: 100,
     text: 'Time a connection has for TLS, WebSocket and its CONNECT packet.',
+  }),
+  max_qos: int({
+    default: 2,
+    max: 2,
+    text: 'Highest QoS of publishes and subscriptions on this listener; mqtt.max_qos holds too.',
+  }),
+  allow_empty_clientid: flag({
+    default: true,
+    text: 'Whether a client may come without a client id and be given one.',
+  }),
+  auto_clientid_prefix: text({
+    default: 'auto-',
+    text: 'What the client id of such a client begins with.',
+    check: (value) => (Buffer.byteLength(value) <= 50 ? null : 'at most 50 bytes expected'),
+  }),
+  use_username_as_clientid: flag({
+    default: false,
+    text: 'The username is the client id, whatever the client asked for; without a username nobody is let in.',
   }),
   proxy_protocol: flag({
     default: false,
@@ -158,32 +195,56 @@ const IDENTITY = {
 const ORIGINS = {
   origins: list(text({ text: 'An origin.', check: checkOrigin }), {
     single: true,
-    text: 'Pages of these origins may connect; empty = of any. Clients that are no browsers send no origin and are not asked for one.',
+    text: 'Pages of these origins may connect; empty = of any; a bare host stands for http and https on any port. Clients that are no browsers send no origin and are not asked for one.',
     example: ['https://panel.example'],
   }),
+};
+const WS_PATH = {
+  path: text({
+    default: null,
+    text: 'Path of the request, instead of that in bind; any = every path. Without either /mqtt and / are served.',
+    example: 'any',
+    check: (value) =>
+      value === 'any' || /^\/\S{0,1000}$/.test(value) ? null : 'any, or a path such as /mqtt expected',
+  }),
+};
+const IPV6_ONLY = {
+  ipv6_only: flag({ default: false, text: 'With an IPv6 address such as [::]: take no IPv4 connections.' }),
 };
 function bind(fallback: string, path: boolean) {
   return {
     bind: text({
       default: fallback,
-      text: path ? 'Address, port and path to listen on.' : 'Address and port to listen on; port 0 = any free one.',
+      text: path
+        ? 'Address, port and path to listen on; * or [::] is IPv4 and IPv6.'
+        : 'Address and port to listen on; * or [::] is IPv4 and IPv6, port 0 any free one.',
       check: path ? checkBindPath : checkBind,
     }),
   };
 }
 
-export const TCP = { ...bind('127.0.0.1:1883', false), ...LISTENER, ...PROXY_FROM };
+export const TCP = { ...bind('127.0.0.1:1883', false), ...IPV6_ONLY, ...LISTENER, ...PROXY_FROM };
 export const SSL = {
   ...bind('0.0.0.0:8883', false),
+  ...IPV6_ONLY,
   ...LISTENER,
   ...PROXY_FROM,
   ...TLS_SERVER,
   ...CERTIFICATES,
   ...IDENTITY,
 };
-export const WS = { ...bind('127.0.0.1:8083/mqtt', true), ...LISTENER, ...PROXY_FROM, ...ORIGINS };
+export const WS = {
+  ...bind('127.0.0.1:8083/mqtt', true),
+  ...WS_PATH,
+  ...IPV6_ONLY,
+  ...LISTENER,
+  ...PROXY_FROM,
+  ...ORIGINS,
+};
 export const WSS = {
   ...bind('127.0.0.1:8084/mqtt', true),
+  ...WS_PATH,
+  ...IPV6_ONLY,
   ...LISTENER,
   ...PROXY_FROM,
   ...ORIGINS,

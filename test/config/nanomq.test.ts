@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${...} is HOCON here
 import { describe, expect, test } from 'vitest';
-import { missingFeatures } from '../../../src/config/features.ts';
-import { config, load, problems, warnings } from '../../harness/configfiles.ts';
+import { missingFeatures } from '../../src/config/features.ts';
+import { config, load, problems, warnings } from '../harness/configfiles.ts';
 
 /** As people keep it: blocks of everything, includes for users and rights. */
 const FILE = `

@@ -3,7 +3,7 @@
 // keys that simply have no effect are `ignored` rows of the schema. Sources: NanoMQ 0.25.6, its documentation and example.
 
 import type { Problem } from '../problem.ts';
-import { type BlockNode, joinPath, type Member, type Node } from './node.ts';
+import { type BlockNode, joinPath, type Member, type Node } from '../text/node.ts';
 
 /** The tree in this gateway's form; warnings for what is left out. */
 export function adaptNanomq(tree: BlockNode, warnings: Problem[]): BlockNode {
