@@ -324,8 +324,7 @@ describe('bridges', () => {
       'bridge_tls_use_os_certs true',
     ])
       expect(bridge(`topic # out\n${row}`)).toMatchObject({
-        scheme: 'tls+mqtt-tcp',
-        port: 8883,
+        server: 'tls+mqtt-tcp://b.example:8883',
         tls: { verify: true, verifyName: true },
       });
     expect(

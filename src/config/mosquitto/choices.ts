@@ -6,7 +6,7 @@ export const MOSQUITTO_CHOICES: readonly string[] = [
   'A stored message is delivered only while its publisher may still write its topic (check_retain_source), as mosquitto documents it; 2.0 never checks.',
   'A password file with a line that cannot be used stops the start, as in 2.1; 2.0 leaves the user out.',
   'In an acl_file %c and %u stand for whole levels only, as in 2.1.',
-  'A session belongs to its user: another user with the same client id is refused (mqtt.session_owner = client_id turns that off).',
+  'A session belongs to its user: another user with the same client id is refused.',
   'Versions below TLS 1.2 are not spoken.',
   'Values below $SYS are those of this gateway.',
   'What waits for all clients together is bounded (mqtt.memory_budget); mosquitto bounds single clients only.',
