@@ -15,7 +15,7 @@ interface Layer {
 }
 
 const STAGES = ['transport', 'store', 'auth', 'delivery', 'router', 'sp', 'broker'];
-const BELOW = ['base', 'mqtt', 'codec', 'config', ...STAGES, 'session', 'bridge', 'proxy'];
+const BELOW = ['base', 'mqtt', 'codec', 'config', ...STAGES, 'session', 'bridge', 'proxy', 'rules'];
 
 export const LAYERS: Readonly<Record<string, Layer>> = {
   base: { values: [], seams: [] },
@@ -31,6 +31,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   session: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
   bridge: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
   proxy: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
+  rules: { values: ['base', 'mqtt', 'config'], seams: STAGES },
   broker: { values: ['base', 'mqtt', 'session', 'router', 'delivery'], seams: BELOW },
   webhook: { values: ['base', 'mqtt'], seams: BELOW },
   console: { values: ['base', 'mqtt'], seams: [...BELOW, 'console'] },

@@ -71,6 +71,8 @@ export const MESSAGES = {
   'STO-FAILED': 'the store cannot write, it tries again',
   'STO-ROOM': 'the store takes new messages again',
   'STO-LOST': 'changes could not be stored before the stop',
+  'RULE-ERROR': 'a rule cannot be applied to a message',
+  'RULE-LOOP': 'rules feed each other: the message ends here',
   'PXY-UP': 'proxy listens',
   'PXY-FAILED': 'a proxy could not be changed',
   'PXY-REFUSED': 'client of a proxy refused',

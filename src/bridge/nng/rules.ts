@@ -5,9 +5,9 @@
 //   frame = topic part + delimiter + payload
 import { isUtf8 } from 'node:buffer';
 import { copyBytes } from '../../base/writer.ts';
+import { capturesOf, fillTemplate, parseTemplate, type Template, wildcardCount } from '../../mqtt/template.ts';
 import { isTopicName } from '../../mqtt/topic.ts';
 import type { Compat, ForwardOptions, SubscriptionOptions } from '../bridge.ts';
-import { capturesOf, fillTemplate, parseTemplate, type Template, wildcardCount } from './template.ts';
 
 /** Topics remembered for each rule; past it the memory starts again. */
 const CACHED_HEADS = 1024;
