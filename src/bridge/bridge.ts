@@ -15,6 +15,11 @@ export type Compat = 'documented' | '0.25.5' | '0.25.6';
 /** What happens to a payload on its way: as it is, base64 text, or a JSON envelope (bridge/nng/transform.ts). */
 export type PayloadForm = 'raw' | 'base64' | 'json';
 
+/** topic: topic part, delimiter, payload. payload: the payload alone. */
+export type FrameForm = 'topic' | 'payload';
+/** What happens to the 26 bytes of a trace header in front of a payload (bridge/nng/trace.ts). */
+export type TraceForm = 'strip' | 'keep' | 'add';
+
 /** One entry of `forwards`: MQTT to NNG. */
 export interface ForwardOptions {
   readonly enable: boolean;
@@ -30,6 +35,10 @@ export interface ForwardOptions {
   /** mqtt: not what other bridges brought in. */
   readonly from: 'any' | 'mqtt';
   readonly payload?: PayloadForm;
+  /** Absent: topic. */
+  readonly frame?: FrameForm;
+  /** Absent: keep. */
+  readonly trace?: TraceForm;
   /** Messages a second, 0 or absent = no limit. */
   readonly rateLimit?: number;
 }
@@ -41,12 +50,18 @@ export interface SubscriptionOptions {
   readonly remoteTopic: string;
   /** Never empty. */
   readonly nngDelimiter: string;
-  /** "" = the extracted topic. May hold {topic} and {suffix}. */
+  /** "" = the extracted topic. May hold {topic}, {suffix} and {json:field}. */
   readonly localTopic: string;
   readonly qos: Qos;
   readonly retain: boolean;
   readonly match: 'prefix' | 'level' | 'exact';
   readonly payload?: PayloadForm;
+  /** Absent: topic. */
+  readonly frame?: FrameForm;
+  /** Absent: keep. */
+  readonly trace?: TraceForm;
+  /** Where a field of localTopic is missing; absent or "" = the frame is dropped and counted. */
+  readonly fallbackTopic?: string;
   /** Messages a second, 0 or absent = no limit. */
   readonly rateLimit?: number;
 }

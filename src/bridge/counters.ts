@@ -91,6 +91,7 @@ export type DropReason =
   | 'refused'
   | 'empty-payload'
   | 'payload-form'
+  | 'missing-field'
   | 'away'
   | 'slow'
   | 'queue-full'

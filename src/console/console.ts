@@ -7,6 +7,8 @@ import type { Level, Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { AuthConfig, HttpServerConfig, ListenerConfig, MqttConfig, PersistenceConfig } from '../config/config.ts';
+import type { Qos } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -103,7 +105,9 @@ export interface Trial {
   /** direction pub: the message. */
   readonly topic: string;
   readonly payload: Uint8Array;
+  readonly qos: Qos;
   readonly retain: boolean;
+  readonly properties: Properties | null;
 }
 export type TrialResult =
   | { readonly ok: false; readonly problems: readonly Problem[] }
@@ -117,6 +121,8 @@ export type TrialResult =
       readonly payload: Uint8Array;
       readonly qos: number;
       readonly retain: boolean;
+      /** What the trace header of the frame says, as the User Property has it. */
+      readonly traceparent?: string;
     };
 
 /**

@@ -1,5 +1,7 @@
 // REST: NNG bridges at run time (bridgeapi.ts), told apart by their type, and trying a rule. Called by routes.ts.
 // Documents have the keys of bridges.nng.<type>.<name>, plus `type` and `name`; the schema decides, not this file.
+
+import type { Properties } from '../mqtt/property.ts';
 import { type Answer, data, fail, isObject } from './answer.ts';
 import { type BridgeKind, bridgeRoutes } from './bridgeapi.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject, NngDirection, Trial } from './console.ts';
@@ -47,7 +49,7 @@ function inputBytes(document: JsonObject, name: string): Uint8Array | Answer {
 
 function readTrial(document: Json): Trial | Answer {
   if (!isObject(document)) return fail('value', 'the body has to be an object');
-  const { rule, topic, retain = false } = document;
+  const { rule, topic, qos = 0, retain = false, traceparent } = document;
   const type = directionOf(document.type);
   if (type === undefined) return fail('value', TYPES, '/type');
   if (!isObject(rule)) return fail('missing', 'rule, an object', '/rule');
@@ -56,14 +58,19 @@ function readTrial(document: Json): Trial | Answer {
   if (type === 'sub' || type === 'pull' || (type === 'pair' && topic === undefined)) {
     const frame = inputBytes(document, 'frame');
     if ('status' in frame) return frame;
-    return { direction: 'sub', rule, frame, topic: '', payload: none, retain: false };
+    return { direction: 'sub', rule, frame, topic: '', payload: none, qos: 0, retain: false, properties: null };
   }
   if (typeof topic !== 'string' || topic === '') return fail('missing', 'topic', '/topic');
   if (typeof retain !== 'boolean') return fail('value', 'retain has to be true or false', '/retain');
+  if (qos !== 0 && qos !== 1 && qos !== 2) return fail('value', 'qos has to be 0, 1 or 2', '/qos');
+  if (traceparent !== undefined && typeof traceparent !== 'string')
+    return fail('value', 'traceparent has to be text', '/traceparent');
+  const properties: Properties | null =
+    traceparent === undefined ? null : { userProperties: [['traceparent', traceparent]] };
   const given = document.payload !== undefined || document.payload_base64 !== undefined;
   const payload = given ? inputBytes(document, 'payload') : none;
   if ('status' in payload) return payload;
-  return { direction: 'pub', rule, frame: none, topic, payload, retain };
+  return { direction: 'pub', rule, frame: none, topic, payload, qos, retain, properties };
 }
 
 /** What one rule would do with one input; nothing is sent. */
@@ -77,8 +84,9 @@ function test({ bridges }: ConsoleOptions, call: Call): Answer {
   }
   if (!result.matched) return data({ matched: false, reason: result.reason });
   if (result.direction === 'pub') return data({ matched: true, ...payloadFields(result.frame, 'frame') });
-  const { topic, qos, retain, payload } = result;
-  return data({ matched: true, topic, qos, retain, ...payloadFields(payload, 'payload') });
+  const { topic, qos, retain, payload, traceparent } = result;
+  const trace: JsonObject = traceparent === undefined ? {} : { traceparent };
+  return data({ matched: true, topic, qos, retain, ...payloadFields(payload, 'payload'), ...trace });
 }
 
 /** Which block a document is for. */

@@ -2,7 +2,9 @@
 // Built by gateway.ts; console/ asks it. A change that is not valid changes nothing and says where in the document it is wrong; one that is to
 // be kept is written to tidegate.d (kept.ts) before it comes into force.
 import type { BridgeOptions, BridgeStatus, BridgeType } from '../bridge/bridge.ts';
-import { buildFrame, Extractor } from '../bridge/nng/rules.ts';
+import { publishOf } from '../bridge/nng/incoming.ts';
+import { buildFrame } from '../bridge/nng/outgoing.ts';
+import { FALLBACK_TOPIC } from '../bridge/nng/rules.ts';
 import type { ChangeOutcome, Supervisor } from '../bridge/supervisor.ts';
 import type { MqttBridgeConfig, NngBridgeConfig, NngCompat } from '../config/bridges.ts';
 import type { Loaded, Tree } from '../config/config.ts';
@@ -159,18 +161,21 @@ export class BridgesControl implements BridgeControl {
         ok: true,
         matched: true,
         direction: 'pub',
-        frame: buildFrame(rule, this.compat, trial.topic, trial.payload),
+        frame: buildFrame(rule, this.compat, { ...trial, qos: trial.qos < rule.qos ? trial.qos : rule.qos }),
       };
     }
     const read = readSubscription(trial.rule as Tree, this.compat);
     if (!read.ok) return { ok: false, problems: read.problems };
     if (!read.value.enable) return { ok: true, matched: false, reason: 'the rule is not enabled' };
-    const extractor = new Extractor([read.value], this.compat);
-    const found = extractor.extract(trial.frame, 0, trial.frame.length);
-    if (found !== 'match' && found !== 'fallback') return { ok: true, matched: false, reason: found };
-    const payload = trial.frame.subarray(extractor.payloadStart);
-    const { qos, retain } = found === 'match' ? read.value : { qos: 0, retain: false };
-    return { ok: true, matched: true, direction: 'sub', topic: extractor.topic, payload, qos, retain };
+    const made = publishOf(read.value, this.compat, trial.frame);
+    if (typeof made === 'string') return { ok: true, matched: false, reason: made };
+    const payload = made.bytes.subarray(made.start, made.end);
+    const isFallback =
+      this.compat === '0.25.5' && made.topic === FALLBACK_TOPIC && payload.length === trial.frame.length;
+    const { qos, retain } = isFallback ? { qos: 0, retain: false } : read.value;
+    const traceparent = made.properties?.userProperties?.[0]?.[1];
+    const trace = traceparent === undefined ? {} : { traceparent };
+    return { ok: true, matched: true, direction: 'sub', topic: made.topic, payload, qos, retain, ...trace };
   }
 
   private async put(

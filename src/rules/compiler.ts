@@ -1,5 +1,5 @@
 // Rule options into what runs: expressions compiled, templates read, and every problem said with the key it is about.
-// Used by engine.ts, and by gateway/ before a configuration is taken. Pure.
+// Used by engine.ts, for what runs, for what is tried and before a configuration is taken. Pure.
 
 import { parseTemplate, type Template, wildcardCount } from '../mqtt/template.ts';
 import { isTopicFilter, isTopicName, matches } from '../mqtt/topic.ts';

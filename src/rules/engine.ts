@@ -1,5 +1,5 @@
 // Rules on the broker: each one subscribes to its filters, so topics without rules never meet it; what comes out goes to its target.
-// Loaded and made by gateway/ when the first rule is configured. One message through one rule is transform.ts; loops are ended by chain.ts.
+// Loaded when the first rule is configured. One message through one rule is transform.ts; loops are ended by chain.ts.
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';

@@ -1,5 +1,5 @@
 // How often a rule may speak about a topic: only when a value has changed, at most once in a while with the last message kept.
-// Used by engine.ts, one of each for a rule that asks for it. Bounded in topics: the oldest one is forgotten, what it kept is sent.
+// Used by rule.ts, one of each for a rule that asks for it. Bounded in topics: the oldest one is forgotten, what it kept is sent.
 import type { Clock, Timer } from '../base/clock.ts';
 
 /** Topics remembered by one rule. */

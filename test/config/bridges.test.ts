@@ -102,7 +102,11 @@ describe('bridges.nng', () => {
       sub('{ remote_topic = r, local_topic = "l/#" }'),
       'local_topic: a topic to publish to cannot hold',
     ],
-    ['a template nobody fills in', sub('{ remote_topic = r, local_topic = "l/{x}" }'), 'only {topic} and {suffix}'],
+    [
+      'a template nobody fills in',
+      sub('{ remote_topic = r, local_topic = "l/{x}" }'),
+      'only {topic}, {suffix} and {json:field}',
+    ],
     [
       'no topic at all',
       sub('{ }'),

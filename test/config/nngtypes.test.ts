@@ -26,7 +26,7 @@ describe('bridges.nng.push, pull and pair', () => {
     expect(nng.pair[0].subscription).toHaveLength(1);
   });
   test('a pair may go one way only, but not none', () => {
-    expect(warnings(pair(FORWARDS))).toEqual([]);
+    expect(warnings(pair(FORWARDS, 'overflow = drop_oldest,'))).toEqual([]);
     expect(warnings(pair(SUBSCRIPTION))).toEqual([]);
     expect(warnings(pair(''))).toEqual([
       expect.stringContaining('nothing is sent'),

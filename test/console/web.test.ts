@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildFrame } from '../../src/bridge/nng/rules.ts';
+import { buildFrame } from '../../src/bridge/nng/outgoing.ts';
 import { barsOf } from '../../src/console/web/lib/bars.ts';
 import {
   type BridgeForm,
@@ -161,7 +161,7 @@ describe('frames', () => {
           retain: 'any',
           from: 'any',
         } as const;
-        const frame = buildFrame(rule, 'documented', topic, payload);
+        const frame = buildFrame(rule, 'documented', { topic, payload, qos: 0, retain: false });
         const segments = cut(frame, payload, text(nngDelimiter));
         let at = 0;
         for (const { start, end } of segments) {

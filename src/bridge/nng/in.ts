@@ -4,13 +4,14 @@
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Cell } from '../../base/metrics.ts';
 import type { LocalClient } from '../../broker/broker.ts';
+import type { Properties } from '../../mqtt/property.ts';
 import type { PipeView, SpSocket } from '../../sp/sp.ts';
 import type { ReceivingBridgeOptions, RuleView, SubscriptionOptions } from '../bridge.ts';
 import { BRIDGE_METRICS, type DropReason, RuleCounters } from '../counters.ts';
 import { RateLimit } from '../rate.ts';
+import { Incoming, needsWork } from './incoming.ts';
 import type { BridgeParts } from './link.ts';
 import { Extractor } from './rules.ts';
-import { decodePayload } from './transform.ts';
 
 /** Publishes, and bytes of them, that may wait for an acknowledgement before reading stops; it goes on at half of that. */
 const MOST_HELD = 4096;
@@ -24,6 +25,8 @@ const EVERYTHING = new Uint8Array(0);
 
 interface SubRule {
   readonly counters: RuleCounters;
+  /** Whether its frames go through incoming.ts. */
+  readonly works: boolean;
   readonly rate: RateLimit | null;
 }
 
@@ -35,6 +38,7 @@ export class NngIn {
   private client: LocalClient | null = null;
   private socket: SpSocket | null = null;
   private extractor: Extractor;
+  private readonly incoming = new Incoming();
   private rules: SubRule[] = [];
   /** Whether all rules are plain: then frames of one kind go on together. */
   private plain = true;
@@ -112,6 +116,7 @@ export class NngIn {
     this.plain = options.subscription.every((rule) => !rule.enable || isPlain(rule));
     this.rules = options.subscription.map((rule, index) => ({
       counters: new RuleCounters(parts.metrics, name, type, type === 'pair' ? `subscription.${index}` : String(index)),
+      works: needsWork(rule),
       rate: (rule.rateLimit ?? 0) > 0 ? new RateLimit(rule.rateLimit ?? 0, () => parts.clock.mono()) : null,
     }));
   }
@@ -178,23 +183,23 @@ export class NngIn {
       counters.drop('rate');
       return;
     }
-    const form = options.payload;
-    if (form !== undefined && form !== 'raw') {
-      const payload = decodePayload(form, bytes, start, end);
-      if (payload === null) {
-        counters.drop('payload-form');
-        return;
-      }
-      this.hand(counters, this.extractor.topic, payload, 0, payload.length, options);
+    if (!rule.works) {
+      this.hand(counters, this.extractor.topic, bytes, start, end, options, null);
       return;
     }
-    this.hand(counters, this.extractor.topic, bytes, start, end, options);
+    const { incoming } = this;
+    const fault = incoming.take(this.extractor, options, bytes, end);
+    if (fault !== null) counters.drop(fault);
+    else {
+      const { topic, properties } = incoming;
+      this.hand(counters, topic, incoming.bytes, incoming.start, incoming.end, options, properties);
+    }
   }
 
   private publishFallback(bytes: Uint8Array, start: number, end: number): void {
     if (this.fallback === null) return;
     this.fallback.matched.value++;
-    this.hand(this.fallback, this.extractor.topic, bytes, start, end, { qos: 0, retain: false });
+    this.hand(this.fallback, this.extractor.topic, bytes, start, end, { qos: 0, retain: false }, null);
   }
 
   private hand(
@@ -204,14 +209,15 @@ export class NngIn {
     start: number,
     end: number,
     options: Pick<SubscriptionOptions, 'qos' | 'retain'>,
+    properties: Properties | null,
   ): void {
     const { client } = this;
     if (client === null) return;
     const { qos, retain } = options;
     const outcome =
-      qos === 0 && !retain
+      qos === 0 && !retain && properties === null
         ? client.publishSoon(topic, bytes, start, end)
-        : client.publish(topic, bytes, start, end, qos, retain);
+        : client.publish(topic, bytes, start, end, qos, retain, properties);
     if (outcome !== 'accepted' && outcome !== 'no-subscribers') {
       counters.drop(outcome satisfies DropReason);
       return;
@@ -260,8 +266,8 @@ export class NngIn {
 }
 
 /** Whether a rule passes payloads on as they are, as fast as they come, and needs no acknowledgement. */
-function isPlain({ qos, retain, payload, rateLimit }: SubscriptionOptions): boolean {
-  return qos === 0 && !retain && (payload === undefined || payload === 'raw') && (rateLimit ?? 0) === 0;
+function isPlain(rule: SubscriptionOptions): boolean {
+  return rule.qos === 0 && !rule.retain && !needsWork(rule) && (rule.rateLimit ?? 0) === 0;
 }
 
 /** Bytes as printable text: what is no plain ASCII becomes \xNN. */
@@ -279,5 +285,7 @@ export function escapeBytes(bytes: Uint8Array, start: number, end: number): stri
 function describe(rule: SubscriptionOptions): string {
   const to = rule.localTopic === '' ? '(topic)' : rule.localTopic;
   const match = rule.match === 'prefix' ? '' : `, match ${rule.match}`;
-  return `${rule.remoteTopic} ${JSON.stringify(rule.nngDelimiter)} -> ${to} qos ${rule.qos}${rule.retain ? ', retain' : ''}${match}`;
+  const from = rule.frame === 'payload' ? '(payload)' : `${rule.remoteTopic} ${JSON.stringify(rule.nngDelimiter)}`;
+  const trace = (rule.trace ?? 'keep') === 'keep' ? '' : `, trace ${rule.trace}`;
+  return `${from} -> ${to} qos ${rule.qos}${rule.retain ? ', retain' : ''}${match}${trace}`;
 }

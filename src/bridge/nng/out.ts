@@ -12,9 +12,9 @@ import { type DropReason, RuleCounters } from '../counters.ts';
 import { RateLimit } from '../rate.ts';
 import { Backlog } from './backlog.ts';
 import type { BridgeParts, Link } from './link.ts';
-import { ForwardHead, joinFrame } from './rules.ts';
+import { Outgoing } from './outgoing.ts';
+import { joinFrame } from './rules.ts';
 import { Spool, spoolCost } from './spool.ts';
-import { encodePayload } from './transform.ts';
 
 /**
  * What frames of QoS 1 and 2 may fill while they wait, whatever `send_buffer` is. Clients stop long before: those whose acknowledgements
@@ -316,7 +316,10 @@ function refuse(from: Publication, qos: Qos): void {
 function describe(rule: ForwardOptions): string {
   const from = rule.from === 'mqtt' ? ', from mqtt' : '';
   const retain = rule.retain === 'any' ? '' : `, retain ${rule.retain}`;
-  return `${rule.localTopic} -> ${rule.remoteTopic === '' ? '(topic)' : rule.remoteTopic} ${JSON.stringify(rule.nngDelimiter)} qos ${rule.qos}${from}${retain}`;
+  const { frame, trace = 'keep', remoteTopic, nngDelimiter } = rule;
+  const topic = `${remoteTopic === '' ? '(topic)' : remoteTopic} ${JSON.stringify(nngDelimiter)}`;
+  const to = frame === 'payload' ? '(payload)' : topic;
+  return `${rule.localTopic} -> ${to} qos ${rule.qos}${from}${retain}${trace === 'keep' ? '' : `, trace ${trace}`}`;
 }
 
 /** One rule as a receiver of the broker. */
@@ -325,7 +328,7 @@ class ForwardRule implements LocalReceiver {
   readonly options: ForwardOptions;
   readonly counters: RuleCounters;
   private readonly out: NngOut;
-  private readonly head: ForwardHead;
+  private readonly outgoing: Outgoing;
   private readonly rate: RateLimit | null;
   private readonly bridge: string;
   private readonly mqttOnly: boolean;
@@ -337,7 +340,7 @@ class ForwardRule implements LocalReceiver {
     this.out = out;
     const { name, compat } = out.options;
     this.counters = counters;
-    this.head = new ForwardHead(options, compat);
+    this.outgoing = new Outgoing(options, compat);
     this.rate = (options.rateLimit ?? 0) > 0 ? new RateLimit(options.rateLimit ?? 0, () => parts.clock.mono()) : null;
     this.bridge = `nng:${name}`;
     this.mqttOnly = options.from === 'mqtt';
@@ -349,15 +352,20 @@ class ForwardRule implements LocalReceiver {
   }
 
   receiveRun(publication: Publication, start: number, end: number): void {
-    const { payload } = this.options;
-    if (publication.origin.bridge !== null || this.rate !== null || (payload !== undefined && payload !== 'raw')) {
+    if (publication.origin.bridge !== null || this.rate !== null || !this.outgoing.plain) {
       for (let at = start; at < end; ) {
         at = publication.step(at);
         this.receive(publication, 0);
       }
       return;
     }
-    this.counters.matched.value += this.out.forwardRun(this, this.head.of(publication.topic), publication, start, end);
+    this.counters.matched.value += this.out.forwardRun(
+      this,
+      this.outgoing.headOf(publication.topic),
+      publication,
+      start,
+      end,
+    );
   }
 
   receive(publication: Publication, qos: Qos): void {
@@ -376,21 +384,8 @@ class ForwardRule implements LocalReceiver {
       counters.drop('rate');
       return;
     }
-    const head = this.head.of(publication.topic);
-    const form = this.options.payload;
-    if (form === undefined || form === 'raw') {
-      this.out.forward(
-        this,
-        head,
-        publication.buffer,
-        publication.payloadStart,
-        publication.payloadEnd,
-        publication,
-        qos,
-      );
-      return;
-    }
-    const payload = encodePayload(form, publication);
-    this.out.forward(this, head, payload, 0, payload.length, publication, qos);
+    const { outgoing } = this;
+    outgoing.make(publication);
+    this.out.forward(this, outgoing.head, outgoing.bytes, outgoing.start, outgoing.end, publication, qos);
   }
 }

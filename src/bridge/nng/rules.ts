@@ -1,8 +1,8 @@
 // What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG), which topic and payload a frame becomes (NNG to MQTT).
-// Called by out.ts and in.ts for every message, and by REST for "what would this rule do". Knows no sockets and no broker.
+// Called by outgoing.ts, out.ts and in.ts for every message, and by gateway/ for the tester. Knows no sockets and no broker.
 // Sources: docs/nng-bridges.md; the truth tables in test/vectors/sp-forward.json and sp-extract.json hold every line of it.
 //
-//   frame = topic part + delimiter + payload
+//   frame = topic part + delimiter + payload, or the payload alone
 import { isUtf8 } from 'node:buffer';
 import { copyBytes } from '../../base/writer.ts';
 import { capturesOf, fillTemplate, parseTemplate, type Template, wildcardCount } from '../../mqtt/template.ts';
@@ -56,16 +56,6 @@ export class ForwardHead {
   }
 }
 
-/** The whole frame that `rule` makes of a message; the filter is the caller's matter. */
-export function buildFrame(
-  rule: Pick<ForwardOptions, 'localTopic' | 'remoteTopic' | 'nngDelimiter'>,
-  compat: Compat,
-  topic: string,
-  payload: Uint8Array,
-): Buffer {
-  return Buffer.concat([new ForwardHead(rule, compat).of(topic), payload]);
-}
-
 /**
  * What extract() found. match: `rule`, `topic`, `payloadStart` hold. fallback: the whole body goes to the topic `nng` (0.25.5).
  * unmatched: no rule. invalid-topic: a rule, but its topic is no Topic Name. empty-payload: a rule, but nothing to send (0.25.5).
@@ -111,9 +101,13 @@ export class Extractor {
   /** Index of the rule in the configuration, -1 for the fallback. */
   index = -1;
   rule: SubscriptionOptions | null = null;
-  /** Where the message is to be published. */
+  /** Where the message is to be published; "" where the template reads the payload (incoming.ts). */
   topic = '';
   payloadStart = 0;
+  /** Of a rule whose topic is filled from the payload: the template, and what the frame gives for {topic} and {suffix}; else null. */
+  template: Template | null = null;
+  extracted = '';
+  suffix = '';
   private readonly compat: Compat;
   /** In the order of precedence. */
   private readonly rules: CompiledRule[];
@@ -178,6 +172,10 @@ export class Extractor {
     delimiterAt: number,
     payloadStart: number,
   ): Extraction {
+    if (rule.template.json) {
+      this.take(rule, '', payloadStart);
+      return this.leaveOpen(rule, bytes, start, rule.whole ? start : delimiterAt);
+    }
     const known = this.topicOf(rule, bytes, start, rule.whole ? start : delimiterAt, payloadStart);
     const { topic, head } = known;
     this.take(rule, topic ?? '', payloadStart);
@@ -190,9 +188,21 @@ export class Extractor {
     return 'match';
   }
 
+  /** The topic needs fields of the payload: what the frame says of it is told. */
+  private leaveOpen(rule: CompiledRule, bytes: Uint8Array, start: number, end: number): Extraction {
+    const topic = Buffer.from(bytes.subarray(start, end));
+    if (!isUtf8(topic)) return 'invalid-topic';
+    this.lastRule = null;
+    this.template = rule.template;
+    this.extracted = topic.toString();
+    this.suffix = topic.toString('utf8', Math.min(rule.prefix.length, topic.length));
+    return 'match';
+  }
+
   private take(rule: CompiledRule, topic: string, payloadStart: number): void {
     this.index = rule.index;
     this.rule = rule.options;
+    this.template = null;
     this.topic = topic;
     this.payloadStart = payloadStart;
   }
@@ -241,7 +251,7 @@ export class Extractor {
     }
     const copy = Uint8Array.from(bytes.subarray(start, end));
     const topic = makeTopic(rule, copy);
-    const keeps = topic !== null && !rule.whole && this.decides(rule, bytes, start, payloadStart);
+    const keeps = topic !== null && this.decides(rule, bytes, start, payloadStart);
     const head = keeps ? Uint8Array.from(bytes.subarray(start, payloadStart)) : null;
     const made = { rule, bytes: copy, topic, head };
     this.topics[slot] = made;
@@ -250,22 +260,25 @@ export class Extractor {
 }
 
 function compile(options: SubscriptionOptions, index: number, compat: Compat): CompiledRule {
-  const { remoteTopic, nngDelimiter } = options;
+  // The payload alone is what an empty remote_topic with the delimiter "/" is: every body, whole.
+  const alone = options.frame === 'payload';
+  const remoteTopic = alone ? '' : options.remoteTopic;
+  const nngDelimiter = alone ? '/' : options.nngDelimiter;
   const trimmed = remoteTopic.endsWith(nngDelimiter) ? remoteTopic.slice(0, -nngDelimiter.length) : remoteTopic;
   const documented = compat === 'documented';
   const match = documented && nngDelimiter !== '/' ? options.match : 'prefix';
   // 0.25.6 gives remote_topic where local_topic is empty, which is what a direct match extracts.
-  const direct = compat === '0.25.6' || match === 'exact' || (nngDelimiter === '/' && trimmed !== '');
+  const direct = !alone && (compat === '0.25.6' || match === 'exact' || (nngDelimiter === '/' && trimmed !== ''));
   return {
     index,
-    options: compat === '0.25.6' && trimmed === '' ? { ...options, enable: false } : options,
+    options: compat === '0.25.6' && trimmed === '' && !alone ? { ...options, enable: false } : options,
     prefix: Buffer.from(trimmed),
     delimiter: Buffer.from(nngDelimiter),
     direct,
     needs: Buffer.from(direct ? trimmed + nngDelimiter : trimmed),
     whole: nngDelimiter === '/' && trimmed === '',
     match,
-    template: parseTemplate(options.localTopic, 0, documented ? ['topic', 'suffix'] : []),
+    template: parseTemplate(options.localTopic, 0, documented ? ['topic', 'suffix', 'json'] : ['json']),
   };
 }
 

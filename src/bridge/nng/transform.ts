@@ -1,14 +1,14 @@
 // Payloads in another form: base64 text for peers that cannot take bytes, a JSON envelope for those that want topic and QoS as well.
-// Called by out.ts (encode) and in.ts (decode), only for rules that ask for it. Source: docs/nng-bridges.md.
+// Called by outgoing.ts (encode) and incoming.ts (decode), only for rules that ask for it. Source: docs/nng-bridges.md.
 //
 //   json | {"topic":"a/b","qos":1,"retain":false,"payload":"text"} or, where the payload is no UTF-8 text, "encoding":"base64" as well
 import { isUtf8 } from 'node:buffer';
 import type { Publication } from '../../mqtt/message.ts';
 import type { PayloadForm } from '../bridge.ts';
 
-/** The payload of a publication as it stands in the frame. */
-export function encodePayload(form: Exclude<PayloadForm, 'raw'>, publication: Publication): Buffer {
-  const payload = Buffer.from(publication.payload());
+/** The payload of a publication, without its first `skip` bytes, as it stands in the frame. */
+export function encodePayload(form: Exclude<PayloadForm, 'raw'>, publication: Publication, skip = 0): Buffer {
+  const payload = Buffer.from(publication.payload().subarray(skip));
   if (form === 'base64') return Buffer.from(payload.toString('base64'), 'latin1');
   const { topic, qos, retain } = publication;
   const body = isUtf8(payload)

@@ -168,8 +168,18 @@ function sending(block: PubKeys | PushKeys | PairKeys, needed: boolean, sink: Si
       'spool',
       'driver = nanomsg does not tell whether a peer is there, so nothing can be kept for one',
     );
-  if (spool > 0 && !block.forwards.some((rule) => rule.enable && rule.qos > 0))
+  const holds = block.forwards.some((rule) => rule.enable && rule.qos > 0);
+  if (spool > 0 && !holds && block.forwards.length > 0)
     sink.doubt(block, 'spool', 'no rule has qos 1 or 2, so nothing is kept');
+  if (block.overflow === 'block' && spool === 0 && holds && 'enable' in block && block.enable !== false)
+    sink.doubt(
+      block,
+      'overflow',
+      'block holds publishers of QoS 1 and 2 for as long as no peer takes the frames; a spool or drop_oldest bounds it',
+    );
+  for (const rule of block.forwards)
+    if (rule.frame === 'payload' && rule.remote_topic !== '')
+      sink.doubt(rule, 'remote_topic', 'no effect with frame = payload');
   return block.forwards.map((rule) => ({
     ...effective(FORWARD, rule),
     nngDelimiter: rule.nng_delimiter || '/',
@@ -187,7 +197,7 @@ function receiving(
     sink.doubt(block, 'subscription', 'there are no rules, so nothing is published');
   const seen = new Set<string>();
   for (const rule of block.subscription) {
-    const { prefix, delimiter } = ruleStart(rule.remote_topic, rule.nng_delimiter);
+    const { prefix, delimiter } = ruleStart(startOf(rule), rule.nng_delimiter);
     const start = `${prefix}\0${delimiter}`;
     if (seen.has(start))
       sink.doubt(rule, 'remote_topic', 'an earlier rule takes the same frames, so this one never publishes');
@@ -203,9 +213,23 @@ export function ruleStart(remoteTopic: string, nngDelimiter: string): { prefix: 
   return { prefix, delimiter };
 }
 
-function subscriptionRule(rule: SubKeys['subscription'][number], compat: NngCompat, sink: Sink): SubscriptionRule {
-  const { prefix, delimiter } = ruleStart(rule.remote_topic, rule.nng_delimiter);
-  if (prefix === '') {
+type SubscriptionKeys = SubKeys['subscription'][number];
+
+/** What frames of the rule begin with. */
+function startOf(rule: SubscriptionKeys): string {
+  return rule.frame === 'payload' ? '' : rule.remote_topic;
+}
+
+function subscriptionRule(rule: SubscriptionKeys, compat: NngCompat, sink: Sink): SubscriptionRule {
+  const { prefix, delimiter } = ruleStart(startOf(rule), rule.nng_delimiter);
+  if (rule.fallback_topic !== '' && !rule.local_topic.includes('{json:'))
+    sink.doubt(rule, 'fallback_topic', 'no effect without {json:} in local_topic');
+  if (rule.frame === 'payload') {
+    if (rule.local_topic === '') sink.refuse(rule, 'local_topic', 'is required with frame = payload');
+    if (rule.remote_topic !== '') sink.doubt(rule, 'remote_topic', 'no effect with frame = payload');
+    if (/\{(?:topic|suffix)\}/.test(rule.local_topic))
+      sink.doubt(rule, 'local_topic', '{topic} and {suffix} are empty with frame = payload');
+  } else if (prefix === '') {
     if (compat === '0.25.6')
       sink.doubt(rule, 'remote_topic', 'with compat 0.25.6 a rule without remote_topic never matches');
     else if (delimiter === '/' && rule.local_topic === '') {

@@ -6,6 +6,7 @@ import { checkNngUrl, checkTopicFilter, checkTopicName } from '../values.ts';
 import { block, ignored, list, named, optional, pairs } from './blocks.ts';
 import { digit, duration, flag, int, seconds, size, text, word } from './keys.ts';
 import { checkMode, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
+import { withPreset } from './preset.ts';
 
 function checkRuleFilter(filter: string): string | null {
   if (filter.startsWith('$share/'))
@@ -13,21 +14,31 @@ function checkRuleFilter(filter: string): string | null {
   return checkTopicFilter(filter);
 }
 
-/** local_topic of a subscription: a Topic Name once {topic} and {suffix} are filled in. */
+/** local_topic of a subscription: a Topic Name once its placeholders are filled in. */
 function checkTemplate(topic: string): string | null {
   if (topic === '') return null;
-  const unknown = /\{(?!(?:topic|suffix)\})[^}]*\}/.exec(topic);
-  if (unknown !== null) return 'only {topic} and {suffix} can be filled in';
-  return checkTopicName(topic);
+  const unknown = /\{(?!(?:topic|suffix|json:[^{}]+)\})[^}]*\}/.exec(topic);
+  if (unknown !== null) return 'only {topic}, {suffix} and {json:field} can be filled in';
+  // What is filled in holds no wildcard; the names of fields may look like one.
+  return checkTopicName(topic.replace(/\{json:[^{}]+\}/g, 'x'));
 }
 
 const QOS = (what: string) => digit([0, 1, 2], { default: 0, text: what });
 const DELIMITER = text({
   default: '/',
   strict: true,
-  text: 'What stands between topic and payload; empty = "/".',
-  check: (value) => (Buffer.byteLength(value) > 256 ? 'longer than 256 bytes' : null),
+  nul: true,
+  text: 'What stands between topic and payload, any bytes of UTF-8; empty = "/". A NUL is written \\u0000.',
 });
+const FRAME = word(['topic', 'payload'], {
+  default: 'topic',
+  text: 'topic: topic, delimiter and payload; payload: the payload alone, as eKuiper and Neuron have it.',
+});
+const TRACE = (where: string) =>
+  word(['strip', 'keep', 'add'], {
+    default: 'keep',
+    text: `The 26 bytes of a trace header in front of the payload: strip = take off, keep = leave, add = ${where}.`,
+  });
 
 export const FORWARD = block(
   {
@@ -51,6 +62,8 @@ export const FORWARD = block(
       default: 'raw',
       text: 'raw: payload as it is; base64: as text; json: an object with topic, qos, retain and payload.',
     }),
+    frame: FRAME,
+    trace: TRACE('with the ids of the User Property traceparent, else with new ones'),
     rate_limit: int({
       default: 0,
       max: 1_000_000_000,
@@ -67,7 +80,7 @@ export const SUBSCRIPTION = block(
     nng_delimiter: DELIMITER,
     local_topic: text({
       default: '',
-      text: 'MQTT topic to publish to; may hold {topic} and {suffix}; empty = the topic found in the frame.',
+      text: 'MQTT topic to publish to; may hold {topic}, {suffix} and {json:field}; empty = the topic found in the frame.',
       check: checkTemplate,
     }),
     qos: QOS('QoS of the publish.'),
@@ -79,6 +92,13 @@ export const SUBSCRIPTION = block(
     payload: word(['raw', 'base64', 'json'], {
       default: 'raw',
       text: 'raw: payload as it is; base64: decoded; json: the member payload of an object.',
+    }),
+    frame: FRAME,
+    trace: TRACE('where there is none; what strip takes off becomes the User Property traceparent'),
+    fallback_topic: text({
+      default: '',
+      text: 'Where a {json:} field of local_topic is missing; empty = the frame is dropped and counted.',
+      check: (topic) => (topic === '' ? null : checkTopicName(topic)),
     }),
     rate_limit: int({
       default: 0,
@@ -94,6 +114,10 @@ const NNG_COMMON = {
     default: null,
     text: 'Whether the bridge runs; absent = off (with compat 0.25.5 or 0.25.6: on).',
     example: true,
+  }),
+  preset: word(['none', 'ekuiper', 'neuron', 'nngproxy'], {
+    default: 'none',
+    text: 'What a known peer needs, as other defaults: URL, mode, frame, trace, overflow, spool and qos.',
   }),
   mode: word(['listen', 'dial'], { default: 'listen', text: 'Wait for peers, or connect to one and keep trying.' }),
   clientid: text({
@@ -150,31 +174,41 @@ const RECEIVING = {
   }),
 };
 
-export const NNG_PUB = block(
-  { ...NNG_COMMON, pub_url: urls('publisher'), ...sending('drop_oldest') },
-  { unknown: 'error', text: 'MQTT to NNG: an SP publisher (pub0).' },
+export const NNG_PUB = withPreset(
+  block(
+    { ...NNG_COMMON, pub_url: urls('publisher'), ...sending('drop_oldest') },
+    { unknown: 'error', text: 'MQTT to NNG: an SP publisher (pub0).' },
+  ),
 );
-export const NNG_SUB = block(
-  { ...NNG_COMMON, sub_url: urls('subscriber'), ...RECEIVING },
-  { unknown: 'error', text: 'NNG to MQTT: an SP subscriber (sub0).' },
+export const NNG_SUB = withPreset(
+  block(
+    { ...NNG_COMMON, sub_url: urls('subscriber'), ...RECEIVING },
+    { unknown: 'error', text: 'NNG to MQTT: an SP subscriber (sub0).' },
+  ),
 );
-export const NNG_PUSH = block(
-  { ...NNG_COMMON, push_url: urls('push'), ...sending('block') },
-  { unknown: 'error', text: 'MQTT to NNG: an SP pipeline (push0), each frame to one peer that is ready.' },
+export const NNG_PUSH = withPreset(
+  block(
+    { ...NNG_COMMON, push_url: urls('push'), ...sending('block') },
+    { unknown: 'error', text: 'MQTT to NNG: an SP pipeline (push0), each frame to one peer that is ready.' },
+  ),
 );
-export const NNG_PULL = block(
-  { ...NNG_COMMON, pull_url: urls('pull'), ...RECEIVING },
-  { unknown: 'error', text: 'NNG to MQTT: the end of an SP pipeline (pull0).' },
+export const NNG_PULL = withPreset(
+  block(
+    { ...NNG_COMMON, pull_url: urls('pull'), ...RECEIVING },
+    { unknown: 'error', text: 'NNG to MQTT: the end of an SP pipeline (pull0).' },
+  ),
 );
-export const NNG_PAIR = block(
-  {
-    ...NNG_COMMON,
-    pair_url: urls('pair'),
-    protocol: word(['pair0', 'pair1'], { default: 'pair0', text: 'SP protocol; the peer has to have the same.' }),
-    ...sending('block'),
-    ...RECEIVING,
-  },
-  { unknown: 'error', text: 'Both ways with one peer (pair0, pair1).' },
+export const NNG_PAIR = withPreset(
+  block(
+    {
+      ...NNG_COMMON,
+      pair_url: urls('pair'),
+      protocol: word(['pair0', 'pair1'], { default: 'pair0', text: 'SP protocol; the peer has to have the same.' }),
+      ...sending('block'),
+      ...RECEIVING,
+    },
+    { unknown: 'error', text: 'Both ways with one peer (pair0, pair1).' },
+  ),
 );
 
 const LEVEL = (what: string) => digit([0, 1, 2], { default: null, text: `QoS; absent = ${what}.`, example: 1 });

@@ -177,6 +177,8 @@ export function duration(
 /** A number written in a file is taken as the text it was written as, unless `strict`. */
 interface TextOptions extends Common<string> {
   readonly strict?: boolean;
+  /** Whether the text may hold U+0000: one that becomes bytes of a frame, never a path or a header. */
+  readonly nul?: boolean;
 }
 export function text(options: TextOptions & { readonly default: null }): Key<string | null>;
 export function text(options: TextOptions & { readonly default?: string }): Key<string>;
@@ -185,7 +187,8 @@ export function text(options: TextOptions & { readonly default?: string | null }
   return scalar<string, null>(options.strict ? 'a text in quotes' : 'a text', parse, {
     ...options,
     fallback: options.default,
-    check: (value) => (value.includes('\0') ? 'a NUL is not possible here' : (options.check?.(value) ?? null)),
+    check: (value) =>
+      value.includes('\0') && options.nul !== true ? 'a NUL is not possible here' : (options.check?.(value) ?? null),
   });
 }
 

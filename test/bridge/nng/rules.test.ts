@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Compat, SubscriptionOptions } from '../../../src/bridge/bridge.ts';
-import { buildFrame, Extractor, ForwardHead } from '../../../src/bridge/nng/rules.ts';
+import { buildFrame } from '../../../src/bridge/nng/outgoing.ts';
+import { Extractor, ForwardHead } from '../../../src/bridge/nng/rules.ts';
 import { matches } from '../../../src/mqtt/topic.ts';
 import extractTable from '../../vectors/sp-extract.json' with { type: 'json' };
 import forwardTable from '../../vectors/sp-forward.json' with { type: 'json' };
@@ -49,7 +50,8 @@ describe('frames from messages', () => {
       test(`rule ${localTopic} -> "${remoteTopic}" "${nngDelimiter}" (${compat}) makes ${frame ?? 'nothing'} of ${topic}`, () => {
         expect(matches(localTopic, topic)).toBe(frame !== null);
         if (frame === null) return;
-        const made = buildFrame({ localTopic, remoteTopic, nngDelimiter }, compat, topic, bytesOf(payload));
+        const sample = { topic, payload: bytesOf(payload), qos: 0, retain: false } as const;
+        const made = buildFrame({ localTopic, remoteTopic, nngDelimiter }, compat, sample);
         expect(showBytes(made)).toBe(showBytes(bytesOf(frame)));
       });
     }
