@@ -1,8 +1,18 @@
 // Time as a dependency, so that tests own it (test/harness/clock.ts has the fake one).
 // Called by every stage that waits or stamps. Timers never keep the process alive.
+import { readFileSync } from 'node:fs';
+import { uptime } from 'node:os';
 
 export interface Timer {
   cancel(): void;
+}
+
+/** One boot of a machine. */
+export interface Boot {
+  /** null where the system gives none. */
+  readonly id: string | null;
+  /** Suspended time included. */
+  readonly uptimeMs: number;
 }
 
 export interface Clock {
@@ -10,6 +20,13 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds; only differences mean anything. */
   mono(): number;
+  /**
+   * Milliseconds since the epoch as the wall clock told it once, going on evenly whatever it tells later: what expires is measured with it.
+   * With a store it goes on over restarts (store/time.ts), and is then not the wall clock's time at all.
+   */
+  steady(): number;
+  /** The boot of this machine. Reads files. */
+  boot(): Boot;
   /** Calls `fn` once after `delayMs` (any size: longer than setTimeout can count is cut into pieces). */
   after(delayMs: number, fn: () => void): Timer;
   /** Calls `fn` every `periodMs` until cancelled. */
@@ -60,9 +77,61 @@ export function within(clock: Clock, limitMs: number, promise: Promise<unknown>)
   });
 }
 
+function systemBoot(): Boot {
+  try {
+    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    const uptimeMs = Number(readFileSync('/proc/uptime', 'latin1').split(' ')[0]) * 1000;
+    if (id !== '' && Number.isFinite(uptimeMs)) return { id, uptimeMs: Math.round(uptimeMs) };
+  } catch {
+    // Not Linux.
+  }
+  return { id: null, uptimeMs: Math.round(uptime() * 1000) };
+}
+
+/** A clock whose steady time can be set once, at the start, to go on where an earlier process stopped. Used by gateway/gateway.ts. */
+export class ResumedClock implements Clock {
+  private readonly clock: Clock;
+  private shiftMs = 0;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  mono(): number {
+    return this.clock.mono();
+  }
+
+  steady(): number {
+    return this.clock.steady() + this.shiftMs;
+  }
+
+  boot(): Boot {
+    return this.clock.boot();
+  }
+
+  after(delayMs: number, fn: () => void): Timer {
+    return this.clock.after(delayMs, fn);
+  }
+
+  every(periodMs: number, fn: () => void): Timer {
+    return this.clock.every(periodMs, fn);
+  }
+
+  resume(steadyMs: number): void {
+    this.shiftMs = Math.round(steadyMs) - this.clock.steady();
+  }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),
+  // Whole milliseconds, as the wall clock gives: they are stored.
+  steady: () => Math.floor(performance.timeOrigin + performance.now()),
+  boot: systemBoot,
   after: (delayMs, fn) => new LongTimer(delayMs, fn),
   every: (periodMs, fn) => {
     const handle = setInterval(fn, periodMs).unref();

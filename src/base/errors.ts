@@ -24,6 +24,7 @@ export const ERRORS = {
   'SP-DRIVER': { text: 'the SP driver cannot be loaded', exit: 1 },
   'BROKER-ENGINE': { text: 'the broker engine cannot be used', exit: 1 },
   'BRIDGE-NAME': { text: 'no such bridge', exit: 1 },
+  'GW-DESCRIPTORS': { text: 'too few file descriptors', exit: 1 },
   'GW-STATE': { text: 'not possible in this state', exit: 1 },
 } as const satisfies Record<string, ErrorRow>;
 

@@ -143,7 +143,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
     publication.retain = retain;
     publication.properties = properties;
     const expiry = properties?.messageExpiryInterval;
-    if (expiry !== undefined) publication.expiresAt = core.clock.now() + expiry * 1000;
+    if (expiry !== undefined) publication.expiresAt = core.clock.steady() + expiry * 1000;
     publication.buffer = bytes;
     publication.payloadStart = start;
     publication.payloadEnd = end;
@@ -263,7 +263,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
   private receiveRetained(subscription: LocalSubscription): void {
     const messages = this.core.router.retained(subscription.topicFilter);
     const view = new Publication(this.publication.origin);
-    const now = this.core.clock.now();
+    const now = this.core.clock.steady();
     for (let step = messages.next(); step.done !== true; step = messages.next()) {
       const message = step.value;
       if (message.expiresAt > 0 && message.expiresAt <= now) continue;

@@ -11,29 +11,29 @@ import { payloadFields } from './text.ts';
 const SHOWN_IN_LIST = 256;
 const SHOWN_ALONE = 1024 * 1024;
 
-function messageRow(message: Message, shown: number): Json {
+function messageRow({ clock }: ConsoleOptions, message: Message, shown: number): Json {
   const { payload } = message;
   return {
     topic: message.topic,
     qos: message.qos,
     bytes: payload.length,
     ...(payload.length <= shown ? payloadFields(payload, 'payload') : { cut: true }),
-    expires_at: message.expiresAt === 0 ? null : message.expiresAt,
+    expires_at: message.expiresAt === 0 ? null : clock.now() + message.expiresAt - clock.steady(),
     from_client_id: message.origin.clientId,
     from_username: message.origin.username,
   };
 }
 
 /** `#` does not match topics that begin with $ [MQTT-4.7.2-1]; they are asked for by their own filter. */
-async function list({ broker }: ConsoleOptions, call: Call): Promise<Answer> {
+async function list(options: ConsoleOptions, call: Call): Promise<Answer> {
   const page = readPage(call.query);
   if ('status' in page) return page;
   const filter = call.query.get('filter') ?? '#';
   const search = call.query.get('search')?.toLowerCase();
   const { rows, meta } = await collect(
-    broker.retained(filter),
+    options.broker.retained(filter),
     (message) => search === undefined || message.topic.toLowerCase().includes(search),
-    (message) => messageRow(message, SHOWN_IN_LIST),
+    (message) => messageRow(options, message, SHOWN_IN_LIST),
     page,
   );
   return data(rows, { meta });
@@ -70,7 +70,7 @@ export function retainedRoutes(options: ConsoleOptions): Route[] {
     ]),
     get('/api/v4/retained/{topic}', 'one retained message with its payload', (call) => {
       const message = find(options, param(call, 'topic'));
-      return message === undefined ? fail('topic') : data(messageRow(message, SHOWN_ALONE));
+      return message === undefined ? fail('topic') : data(messageRow(options, message, SHOWN_ALONE));
     }),
     write('DELETE', '/api/v4/retained/{topic}', 'clears a retained message', 'none', 'operator', (call) =>
       clear(options, call),

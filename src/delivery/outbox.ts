@@ -379,7 +379,7 @@ export class Outbox implements SessionOutbox {
   /** Whether a message that waited may still go out: not expired [MQTT-3.3.2-5], and the user may still read the topic. */
   private deliverable(entry: Entry): boolean {
     const message = entry.message;
-    if (message.expiresAt > 0 && message.expiresAt <= this.clock.now() && entry.state === 'queued') {
+    if (message.expiresAt > 0 && message.expiresAt <= this.clock.steady() && entry.state === 'queued') {
       this.tally.expired();
       return false;
     }
@@ -431,7 +431,7 @@ export class Outbox implements SessionOutbox {
 
   /** A retained message for a new subscription goes out with RETAIN 1 [MQTT-3.3.1-8]. */
   private deliverStored(peer: Sender, message: Message, target: Target): void {
-    if (message.expiresAt > 0 && message.expiresAt <= this.clock.now()) return;
+    if (message.expiresAt > 0 && message.expiresAt <= this.clock.steady()) return;
     if (!this.readable(message.topic)) return;
     const qos = message.qos < target.qos ? message.qos : target.qos;
     this.view.load(message);

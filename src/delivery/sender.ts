@@ -162,7 +162,7 @@ export class Sender {
     const properties: Properties = own === null ? {} : { ...own };
     // The time left, not the time given [MQTT-3.3.2-6].
     if (publication.expiresAt > 0) {
-      properties.messageExpiryInterval = Math.max(0, Math.ceil((publication.expiresAt - this.clock.now()) / 1000));
+      properties.messageExpiryInterval = Math.max(0, Math.ceil((publication.expiresAt - this.clock.steady()) / 1000));
     }
     if (identifiers !== null) properties.subscriptionIdentifiers = [...identifiers];
     if (alias > 0) properties.topicAlias = alias;

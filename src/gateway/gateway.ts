@@ -1,7 +1,7 @@
 // The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
 // Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
 import { AccessControl } from '../auth/chain.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { LogTail } from '../base/logtail.ts';
@@ -33,7 +33,7 @@ import type { Web, WebAddresses } from './console.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, sessionLimits } from './options.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
-import { proxyTransports, remoteDialing, spTransports } from './transports.ts';
+import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from './transports.ts';
 
 /** Time for events that wait when the webhook is configured anew. */
 const HOOK_DRAIN_MS = 1000;
@@ -60,6 +60,7 @@ export class Gateway implements Service {
   private readonly parts: GatewayParts;
   private readonly log: Log;
   private readonly tail: LogTail | null;
+  private readonly clock: ResumedClock;
   private readonly pool = new BlockPool();
   /** Started, in order; stopped in reverse. */
   private readonly started: Part[] = [];
@@ -70,8 +71,9 @@ export class Gateway implements Service {
   private proxies: Proxies | null = null;
 
   constructor(loaded: Loaded, parts: GatewayParts) {
-    this.parts = parts;
-    const { clock } = parts;
+    const clock = new ResumedClock(parts.clock);
+    this.clock = clock;
+    this.parts = { ...parts, clock };
     this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
     this.log = this.tail === null ? parts.log : this.tail.wrap(parts.log);
     this.current = new RunningConfig(loaded, {
@@ -128,6 +130,7 @@ export class Gateway implements Service {
     this.started.push({ name: 'listeners', stop: () => listeners.stop() });
     await listeners.start(config.listeners, config.mqtt.maxPacketSize);
     await this.applyProxies(config);
+    checkDescriptors(listeners.openCount + (this.proxies?.bound.length ?? 0));
     this.state = 'ready';
     const mqtt = listeners.bound.map(({ kind, address }) => `${kind}://${address}`);
     const nng = bridges.list().flatMap((b) => b.endpoints.flatMap((e) => e.bound ?? []));
@@ -191,7 +194,10 @@ export class Gateway implements Service {
     if (config.broker.engine === 'aedes') {
       const { AedesBroker } = await import('../broker/aedes/engine.ts');
       broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
-    } else broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config) });
+    } else {
+      const resumeTime = (steadyMs: number): void => this.clock.resume(steadyMs);
+      broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config), resumeTime });
+    }
     await broker.start();
     broker.preset(presets(config));
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });

@@ -9,7 +9,7 @@ import type { ListenAt, ProxyListener, ProxyTransports } from '../proxy/proxy.ts
 import type { ListenTarget, Transports } from '../sp/transports.ts';
 import { parseHostPort } from '../transport/address.ts';
 import { Backoff } from '../transport/backoff.ts';
-import { Descriptors, DIAL_RESERVE } from '../transport/descriptors.ts';
+import { ACCEPT_RESERVE, Descriptors, DIAL_RESERVE } from '../transport/descriptors.ts';
 import { dial } from '../transport/dial.ts';
 import { listenMemory, type MemoryNetwork } from '../transport/memory.ts';
 import { encodeProxyHeader } from '../transport/proxyline.ts';
@@ -115,6 +115,16 @@ export function mqttListener(config: ListenerConfig, options: ListenerOptions, m
         return listenWs(tls === null ? shared : { ...shared, tls, names: namesOf(tls, config.tlsNames) });
       });
   }
+}
+
+/** "Ready" would not be true where every connection is going to be refused. Throws GW-DESCRIPTORS. */
+export function checkDescriptors(listenerCount: number, descriptors = new Descriptors()): void {
+  const { free, limit } = descriptors;
+  if (listenerCount === 0 || free === null || free > ACCEPT_RESERVE) return;
+  throw new GatewayError(
+    'GW-DESCRIPTORS',
+    `${free} of ${limit} are free and ${ACCEPT_RESERVE} are kept back: no client could connect (raise ulimit -n, LimitNOFILE of the service)`,
+  );
 }
 
 /** What the system would say a moment later. */

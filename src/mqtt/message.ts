@@ -42,7 +42,7 @@ export class Message {
   readonly retain: boolean;
   /** Without Topic Alias and Subscription Identifier; null when there are none. */
   readonly properties: Properties | null;
-  /** Wall-clock milliseconds when it expires, 0 = never [MQTT-3.3.2-5]. */
+  /** Steady milliseconds (base/clock.ts) when it expires, 0 = never [MQTT-3.3.2-5]. */
   readonly expiresAt: number;
   readonly origin: Origin;
   /** Memory it stands for in queues. */
@@ -143,7 +143,7 @@ export class Publication {
   dup = false;
   packetId = 0;
   properties: Properties | null = null;
-  /** Wall-clock milliseconds, 0 = never. */
+  /** Steady milliseconds, 0 = never. */
   expiresAt = 0;
   /** payload = buffer[payloadStart, payloadEnd). */
   buffer: Uint8Array = NOTHING;

@@ -193,7 +193,7 @@ export class Routes implements Router {
 
   /** Forgets expired retained messages. */
   sweep(): void {
-    this.store.sweep(this.clock.now(), (topic) => {
+    this.store.sweep(this.clock.steady(), (topic) => {
       if (this.journal.durable) this.journal.retainedDelete(topic);
     });
   }

@@ -287,7 +287,7 @@ export class Inbound {
       publication.packetStart = -1;
     }
     const expiry = properties.messageExpiryInterval;
-    if (expiry !== undefined) publication.expiresAt = this.core.clock.now() + expiry * 1000;
+    if (expiry !== undefined) publication.expiresAt = this.core.clock.steady() + expiry * 1000;
     for (const _ in properties) {
       publication.properties = properties;
       return;

@@ -4,7 +4,7 @@ import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import type { RestoredSession, StoredSession, StoredSubscription } from '../store/store.ts';
+import type { RestoredSession, StoredSession, StoredSubscription, StoredWill } from '../store/store.ts';
 import { capExpiry } from './connect.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
@@ -160,14 +160,13 @@ export class Registry {
       for (const subscription of subscriptions) put(this.core, session, subscription, false);
       this.sessions.set(stored.clientId, session);
     }
-    const now = this.core.clock.now();
+    const now = this.core.clock.steady();
     for (const { session: stored, will } of restored) {
       const session = this.sessions.get(stored.clientId);
       if (session === undefined) continue;
       // A session that was connected when the gateway died counts from now.
       const expiresAt = stored.expiresAt === 0 ? this.expiresAt(session) : stored.expiresAt;
-      if (will !== null)
-        this.restoreWill(session, will.message, will.dueAt <= 0 ? now - will.dueAt : will.dueAt, expiresAt);
+      if (will !== null) this.restoreWill(session, will, now, expiresAt);
       if (expiresAt <= now) this.end(session, 'expired');
       else if (stored.expiresAt === 0) this.schedule(session, expiresAt);
       else this.arm(session, expiresAt);
@@ -198,7 +197,12 @@ export class Registry {
 
   // ---- inside
 
-  private restoreWill(session: Session, message: Message, dueAt: number, expiresAt: number): void {
+  private restoreWill(session: Session, stored: StoredWill, now: number, expiresAt: number): void {
+    const { message } = stored;
+    const connected = stored.dueAt <= 0;
+    const dueAt = connected ? now - stored.dueAt : stored.dueAt;
+    // The grace after a crash begins once: further restarts do not renew it.
+    if (connected) this.core.journal.willPut(session.clientId, { message, dueAt });
     const will: Will = {
       topicName: message.topic,
       payload: message.payload,
@@ -207,14 +211,14 @@ export class Registry {
       properties: message.properties,
       delayInterval: 0,
     };
-    const delayMs = Math.min(dueAt, expiresAt) - this.core.clock.now();
+    const delayMs = Math.min(dueAt, expiresAt) - now;
     this.armWill(session, will, Math.max(0, delayMs));
   }
 
   private expiresAt(session: Session): number {
     return session.expiryInterval >= NEVER
       ? Number.POSITIVE_INFINITY
-      : this.core.clock.now() + session.expiryInterval * 1000;
+      : this.core.clock.steady() + session.expiryInterval * 1000;
   }
 
   private schedule(session: Session, expiresAt: number): void {
@@ -225,7 +229,7 @@ export class Registry {
   private arm(session: Session, expiresAt: number): void {
     if (expiresAt === Number.POSITIVE_INFINITY) return;
     session.expiryTimer?.cancel();
-    session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.now()), () =>
+    session.expiryTimer = this.core.clock.after(Math.max(0, expiresAt - this.core.clock.steady()), () =>
       this.end(session, 'expired'),
     );
   }
@@ -247,7 +251,7 @@ export class Registry {
     const delayMs = will.delayInterval * 1000;
     this.armWill(session, will, delayMs);
     if (session.outbox.durable) {
-      const dueAt = this.core.clock.now() + delayMs;
+      const dueAt = this.core.clock.steady() + delayMs;
       this.core.journal.willPut(session.clientId, { message: this.willMessage(session, will), dueAt });
     }
   }
@@ -269,7 +273,7 @@ export class Registry {
   private willMessage(session: Session, will: Will): Message {
     const properties: Properties | null = will.properties;
     const expiry = properties?.messageExpiryInterval;
-    const expiresAt = expiry === undefined ? 0 : this.core.clock.now() + expiry * 1000;
+    const expiresAt = expiry === undefined ? 0 : this.core.clock.steady() + expiry * 1000;
     return new Message(will.topicName, will.payload, will.qos, will.retain, properties, expiresAt, session.origin);
   }
 

@@ -12,11 +12,11 @@ import { FrameWriter } from './frame.ts';
 import { type Link, openLink } from './link.ts';
 import { Batch, OpenLog } from './log.ts';
 import { setAside } from './open.ts';
-import { Opening } from './opening.ts';
+import { type Found, Opening } from './opening.ts';
 import type { SqliteOptions } from './options.ts';
 import type { FromWriter } from './protocol.ts';
-import type { Restorer } from './restore.ts';
 import { StoreStats } from './stats.ts';
+import type { Noted } from './time.ts';
 
 /** A batch that nobody waits for closes after this; what may be elided has two such rounds. */
 const ROUND_MS = 4;
@@ -33,6 +33,9 @@ const BEHIND_BYTES = 128 * 1024 * 1024;
 /** After a failed write: how long until the next attempt, doubling from the first to the last. */
 const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 4000;
+/** How often the store notes that the gateway runs; while there is nothing else to write, every so many of these. */
+const NOTE_MS = 60_000;
+const IDLE_NOTES = 10;
 /** A stop does not wait for a writer that has hung. */
 const CLOSE_MS = 15_000;
 
@@ -56,6 +59,10 @@ export class Committer {
   private full = false;
   private pendingBytes = 0;
   private opening: Opening | null = null;
+  private noteTimer: Timer | null = null;
+  /** The last batch when the time was noted, and how often it was not since. */
+  private notedSerial = 0;
+  private unnoted = 0;
   private drained: (() => void) | null = null;
 
   constructor(options: SqliteOptions) {
@@ -73,33 +80,39 @@ export class Committer {
   // ---- start and stop
 
   /** Opens and reads everything. Throws GatewayError STORE-OPEN. */
-  async load(): Promise<Restorer> {
+  async load(): Promise<Found> {
     if (this.state !== 'closed') throw new GatewayError('GW-STATE', 'the store is open');
     this.state = 'opening';
-    let restorer = await this.open(true);
-    if (restorer === null) {
+    let found = await this.open(true);
+    if (found === null) {
       const path = setAside(this.options.path, this.options.clock.now());
       this.options.log('error', 'STO-DAMAGED', { path: this.options.path, setAside: path });
       this.stats.damaged.value++;
-      restorer = await this.open(false);
+      found = await this.open(false);
     }
-    if (restorer === null) throw new GatewayError('STORE-OPEN', `${this.options.path} cannot be created anew`);
-    this.state = 'running';
+    if (found === null) throw new GatewayError('STORE-OPEN', `${this.options.path} cannot be created anew`);
     // Taking messages is the normal state and no news; not taking them is.
     this.accepting = true;
     this.stats.ok.value = 1;
+    if (this.link === null) {
+      // No file could be made yet.
+      this.state = 'failing';
+      this.retryLater();
+    } else this.state = 'running';
     this.judge();
-    return restorer;
+    this.noteTimer = this.options.clock.every(NOTE_MS, () => this.note());
+    return found;
   }
 
   /** Starts a writer and reads everything. Null when the file is damaged and may be set aside. */
-  private async open(mayBeDamaged: boolean): Promise<Restorer | null> {
+  private async open(mayBeDamaged: boolean): Promise<Found | null> {
     this.opening = new Opening();
     const { answer } = this.opening;
     this.start(true);
     try {
-      const restorer = await answer;
-      if (restorer !== null) return restorer;
+      const found = await answer;
+      if (found?.steadyMs === null) await this.dropLink();
+      if (found !== null) return found;
       await this.dropLink();
       if (mayBeDamaged && this.options.onCorrupt === 'start') return null;
       throw new GatewayError('STORE-OPEN', `${this.options.path} is damaged`);
@@ -137,6 +150,7 @@ export class Committer {
     this.accepting = false;
     this.timer?.cancel();
     this.retryTimer?.cancel();
+    this.noteTimer?.cancel();
     const link = this.link;
     if (link !== null) {
       const drained = new Promise<void>((resolve) => {
@@ -159,7 +173,21 @@ export class Committer {
   /** While closing: sends all that is open, then asks the writer to close. */
   private drain(link: Link): void {
     while (this.log.length > 0 && this.post(link, true, Infinity));
-    if (this.posted.length === 0) link.post({ kind: 'close' });
+    if (this.posted.length === 0) link.post({ kind: 'close', note: this.noted() });
+  }
+
+  private noted(): Noted {
+    const { clock } = this.options;
+    return { steadyMs: clock.steady(), wallMs: clock.now(), boot: clock.boot() };
+  }
+
+  /** While there is something to write anyway, every time; else now and then: flash wears. */
+  private note(): void {
+    const idle = this.serial === this.notedSerial;
+    if (idle && ++this.unnoted < IDLE_NOTES) return;
+    this.unnoted = 0;
+    this.notedSerial = this.serial;
+    this.link?.post({ kind: 'note', note: this.noted() });
   }
 
   // ---- batches
@@ -278,14 +306,17 @@ export class Committer {
         this.opening?.add(message.pack);
         return;
       case 'loaded':
-        this.opening?.loaded();
+        this.opening?.loaded(message.steadyMs);
+        return;
+      case 'unwritten':
+        this.complain('error', 'STO-FAILED', { reason: message.text });
         return;
       case 'opened':
         this.options.log('info', 'STO-OPEN', { path: this.options.path, driver: message.driver });
         if (this.state === 'failing') this.retry();
         return;
       case 'refused':
-        this.refused(message.text, message.damaged);
+        this.refused(message.text, message.damaged, message.full);
         return;
       case 'done':
         this.stats.committed(message.applyMs, message.commitMs);
@@ -306,11 +337,16 @@ export class Committer {
     }
   }
 
-  private refused(text: string, damaged: boolean): void {
+  private refused(text: string, damaged: boolean, full: boolean): void {
     if (this.opening === null) {
       // A writer that was to take the place of another.
       this.complain('error', 'STO-FAILED', { reason: text });
       void this.dropLink().then(() => this.retryLater());
+      return;
+    }
+    if (full) {
+      this.complain('error', 'STO-FAILED', { reason: text });
+      this.opening.nothing();
       return;
     }
     if (damaged && this.options.onCorrupt === 'start') this.opening.damaged();

@@ -95,6 +95,7 @@ export function openLink(options: SqliteOptions, load: boolean, events: LinkEven
   const maxSize = options.maxSize === 0 ? Number.MAX_SAFE_INTEGER : options.maxSize;
   const checkpointBytes = Math.max(LEAST_CHECKPOINT_BYTES, Math.min(CHECKPOINT_BYTES, Math.floor(maxSize / 4)));
   const synchronous = sync === 'off' ? 'normal' : 'full';
-  const writer = { path, maxSize, synchronous, checkpointBytes, now: clock.now(), load, driver } as const;
+  const now = { wallMs: clock.now(), boot: clock.boot() };
+  const writer = { path, maxSize, synchronous, checkpointBytes, now, load, driver } as const;
   return new Link(options.worker ?? writerUrl(), writer, events);
 }

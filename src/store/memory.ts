@@ -9,6 +9,7 @@ export function memoryJournal(): Journal {
     durable: false,
     accepting: true,
     writing: true,
+    steadyMs: null,
     load: async () => ({ sessions: [], retained: [], spools: new Map() }),
     close: async () => {},
     sessionPut: nothing,

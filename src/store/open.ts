@@ -1,7 +1,17 @@
-// Opens the file of a store: checks what it is, whether it is whole and whether it can be written; sets a damaged one aside.
+// Opens the file of a store: checks what it is and whether it is whole; brings it up to date; sets a damaged one aside.
 // Called by the writer thread (worker.ts), by `tidegate store` (inspect.ts), and by commit.ts to set aside. Reads and writes no session data.
 // Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { systemErrorText } from '../base/systemerror.ts';
 import {
@@ -10,12 +20,14 @@ import {
   SQLITE_BUSY,
   SQLITE_CANTOPEN,
   SQLITE_CORRUPT,
+  SQLITE_FULL,
   SQLITE_LOCKED,
   SQLITE_NOTADB,
   SQLITE_READONLY,
   SqliteError,
 } from './driver.ts';
-import { APPLICATION_ID, FORMAT_VERSION, migrate } from './schema.ts';
+import { headerDamage } from './header.ts';
+import { APPLICATION_ID, FORMAT_VERSION, isOurs } from './schema.ts';
 
 export interface OpenOptions {
   readonly path: string;
@@ -23,36 +35,44 @@ export interface OpenOptions {
   readonly synchronous: 'full' | 'normal';
   /** Bytes of the write-ahead log at which a commit also copies it into the database. */
   readonly checkpointBytes: number;
-  /** Wall-clock milliseconds, noted in the file. */
-  readonly now: number;
   readonly driver?: Database['driver'];
 }
 
 export interface Opened {
   readonly db: Database;
   readonly pageBytes: number;
+  /** Format in the file; 0: nothing is in it. */
+  readonly version: number;
 }
 
 /** A store that cannot be opened; the text says what to do. Becomes GatewayError STORE-OPEN in the main thread. */
 export class OpenError extends Error {
   /** The file is damaged: it may be set aside. */
   readonly damaged: boolean;
+  /** There is no room for a new file; nothing was stored before. */
+  readonly full: boolean;
 
-  constructor(text: string, cause?: unknown, damaged = false) {
+  constructor(text: string, cause?: unknown, damaged = false, full = false) {
     super(text, { cause });
     this.name = 'OpenError';
     this.damaged = damaged;
+    this.full = full;
   }
 }
 
-/** Opens, checks and migrates. Throws OpenError. O(file size): PRAGMA quick_check reads every page. */
+/** Opens and checks; an older format is left as it is. Throws OpenError. O(file size): PRAGMA quick_check reads every page. */
 export function openStore(options: OpenOptions): Opened {
   const path = resolve(options.path);
-  prepare(path);
+  const made = prepare(path);
   try {
     return tryOpen(path, options);
   } catch (error) {
-    throw refusal(path, error);
+    // What was made and never filled would be taken for a damaged file at the next start.
+    if (made) rmSync(path, { force: true });
+    const full = made && error instanceof SqliteError && error.code === SQLITE_FULL;
+    throw full
+      ? new OpenError(`${path} cannot be created: the disk is full`, error, false, true)
+      : refusal(path, error);
   }
 }
 
@@ -62,7 +82,8 @@ const LEAST_BYTES = 512;
 /** Readable by the service's group, as the folder is. */
 export const FILE_MODE = 0o640;
 
-function prepare(path: string): void {
+/** Whether the file had to be made. */
+function prepare(path: string): boolean {
   try {
     makeFolder(dirname(path));
     // SQLite would tell a read-only file system only as "disk I/O error".
@@ -70,18 +91,25 @@ function prepare(path: string): void {
     if (!existsSync(path)) {
       // SQLite would let every user of the machine read the messages; it gives its log the mode of the database.
       closeSync(openSync(path, 'ax', FILE_MODE));
-      return;
+      return true;
     }
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    throw new OpenError(`${path} cannot be written (${systemErrorText(error)})`, error);
+    const full = (error as NodeJS.ErrnoException).code === 'ENOSPC' && !existsSync(path);
+    throw new OpenError(`${path} cannot be written (${systemErrorText(error)})`, error, false, full);
   }
   const found = statSync(path);
   if (!found.isFile()) throw new OpenError(`${path} is not a file`);
-  // SQLite takes a few bytes for an empty database and would write over them.
-  if (found.size > 0 && found.size < LEAST_BYTES) {
-    throw new OpenError(`${path} is damaged (${found.size} bytes are no database)`, undefined, true);
-  }
+  // SQLite takes nothing, and a few bytes, for an empty database and would write over them.
+  const damage = found.size < LEAST_BYTES ? `${found.size} bytes are no database` : plainDamage(path);
+  if (damage !== null) throw new OpenError(`${path} is damaged (${damage})`, undefined, true);
+  return false;
+}
+
+/** What is wrong with the header, unless a write-ahead log may hold a newer one: SQLite then decides (refusal). */
+function plainDamage(path: string): string | null {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  return log === undefined || log.size === 0 ? headerDamage(path) : null;
 }
 
 /** As mkdir -p. (mkdirSync's own recursion never ends where the kernel answers ENOENT for a folder in /proc.) */
@@ -98,6 +126,8 @@ export function refusal(path: string, error: unknown): OpenError {
   const text = (error as Error).message;
   if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB)
     return new OpenError(`${path} is damaged (${text})`, error, true);
+  const damage = existsSync(path) && statSync(path).size >= LEAST_BYTES ? headerDamage(path) : null;
+  if (damage !== null) return new OpenError(`${path} is damaged (${damage})`, error, true);
   if (code === SQLITE_BUSY || code === SQLITE_LOCKED)
     return new OpenError(`${path} is in use by another process`, error);
   if (code === SQLITE_READONLY) return new OpenError(`${path} is read-only`, error);
@@ -115,7 +145,8 @@ function tryOpen(path: string, options: OpenOptions): Opened {
     // One process owns the file for as long as it runs; the index of the write-ahead log then lives in memory, without a -shm file.
     db.prepare('PRAGMA locking_mode = EXCLUSIVE', true).all([]);
     const version = identify(db, path);
-    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    // Writes even where it changes nothing; it has to be set before the first table.
+    if (version === 0) db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     const mode = String(db.prepare('PRAGMA journal_mode = WAL', true).get([])?.[0]);
     if (mode !== 'wal')
       throw new OpenError(`${path}: the file system does not allow a write-ahead log (journal mode ${mode})`);
@@ -128,9 +159,7 @@ function tryOpen(path: string, options: OpenOptions): Opened {
     // The log is kept at its usual size for reuse: overwriting is cheaper than growing a file anew.
     db.prepare(`PRAGMA journal_size_limit = ${options.checkpointBytes * 2}`, true).all([]);
     if (version > 0) check(db);
-    migrate(db, version, options.now);
-    proveWritable(db, options.now);
-    return { db, pageBytes };
+    return { db, pageBytes, version };
   } catch (error) {
     try {
       db.close();
@@ -141,13 +170,23 @@ function tryOpen(path: string, options: OpenOptions): Opened {
   }
 }
 
+/** Formats that a newer version may be ahead by. */
+const PLAUSIBLE_STEPS = 100;
+
 /** The format version, 0 for an empty file. Throws OpenError for a newer one or a database of something else. */
 export function identify(db: Database, path: string): number {
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema', true).get([])?.[0] ?? 0);
   const application = number(db, 'application_id');
   const version = number(db, 'user_version');
   if (tables === 0 && application === 0) return 0;
-  if (application !== APPLICATION_ID) throw new OpenError(`${path} is a database of another program`);
+  const ours = isOurs(db);
+  if (application !== APPLICATION_ID && !ours) throw new OpenError(`${path} is a database of another program`);
+  // What the header says is in a table as well: where they differ, the header is damaged.
+  const noted = ours ? Number(db.prepare('SELECT max(version) FROM format', true).get([])?.[0] ?? 0) : 0;
+  const newer = version > FORMAT_VERSION && (version === noted || version <= FORMAT_VERSION + PLAUSIBLE_STEPS);
+  if (application !== APPLICATION_ID || (version !== noted && !newer)) {
+    throw new OpenError(`${path} is damaged (its header says format ${version}, its tables ${noted})`, undefined, true);
+  }
   if (version > FORMAT_VERSION) {
     throw new OpenError(
       `${path} has format ${version}, this version knows up to ${FORMAT_VERSION}: a newer Tidegate wrote it`,
@@ -159,11 +198,6 @@ export function identify(db: Database, path: string): number {
 function check(db: Database): void {
   const found = db.prepare('PRAGMA quick_check(1)', true).get([])?.[0];
   if (found !== 'ok') throw new SqliteError(SQLITE_CORRUPT, String(found).replaceAll('\n', ' '));
-}
-
-/** A read-only file opens without complaint; only a write tells. Row 0 of `format` is the time of the last start. */
-function proveWritable(db: Database, now: number): void {
-  db.prepare('INSERT OR REPLACE INTO format VALUES (0, ?)', false).run([now]);
 }
 
 /**

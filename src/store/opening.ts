@@ -3,11 +3,18 @@
 import type { Pack } from './restore.ts';
 import { Restorer } from './restore.ts';
 
+/** What a start found. */
+export interface Found {
+  readonly restorer: Restorer;
+  /** The steady time now; null: nothing is stored, and there is no room for a file. */
+  readonly steadyMs: number | null;
+}
+
 export class Opening {
   /** What was read, or null when the file is damaged. */
-  readonly answer: Promise<Restorer | null>;
+  readonly answer: Promise<Found | null>;
   private readonly restorer = new Restorer();
-  private resolve: (restorer: Restorer | null) => void = () => {};
+  private resolve: (found: Found | null) => void = () => {};
   private reject: (error: unknown) => void = () => {};
 
   constructor() {
@@ -21,8 +28,13 @@ export class Opening {
     this.restorer.add(pack);
   }
 
-  loaded(): void {
-    this.resolve(this.restorer);
+  loaded(steadyMs: number): void {
+    this.resolve({ restorer: this.restorer, steadyMs });
+  }
+
+  /** There is no file, and no room for one. */
+  nothing(): void {
+    this.resolve({ restorer: this.restorer, steadyMs: null });
   }
 
   damaged(): void {

@@ -2,9 +2,11 @@
 // Frames and packs are transferred, never copied.
 import type { OpenOptions } from './open.ts';
 import type { Pack } from './restore.ts';
+import type { Moment, Noted } from './time.ts';
 
 /** The writer's workerData. */
 export interface WriterOptions extends OpenOptions {
+  readonly now: Moment;
   /** Bytes of the database at which no new messages are taken. */
   readonly maxSize: number;
   /** Whether rows are to be read at start; not when a writer takes the place of one that died. */
@@ -15,7 +17,9 @@ export type ToWriter =
   | { readonly kind: 'batch'; readonly serial: number; readonly buffer: ArrayBuffer; readonly bytes: number }
   /** After a failed batch: the next one is a new beginning. Batches before this are refused. */
   | { readonly kind: 'resume' }
-  | { readonly kind: 'close' };
+  /** The gateway is running at this moment. */
+  | { readonly kind: 'note'; readonly note: Noted }
+  | { readonly kind: 'close'; readonly note: Noted };
 
 /** State of the files after a batch. */
 export interface Space {
@@ -31,9 +35,11 @@ export interface Space {
 
 export type FromWriter =
   | { readonly kind: 'opened'; readonly driver: string }
-  | { readonly kind: 'refused'; readonly text: string; readonly damaged: boolean }
+  | { readonly kind: 'refused'; readonly text: string; readonly damaged: boolean; readonly full: boolean }
   | { readonly kind: 'pack'; readonly pack: Pack }
-  | { readonly kind: 'loaded' }
+  | { readonly kind: 'loaded'; readonly steadyMs: number }
+  /** Opened and read, and nothing can be written yet: what the start would have written is made up for first. */
+  | { readonly kind: 'unwritten'; readonly text: string }
   | {
       readonly kind: 'done';
       readonly serial: number;

@@ -54,9 +54,11 @@ const SELECT: Record<Table, string> = {
 const STEPPED: ReadonlySet<Table> = new Set(['session', 'message', 'publisher', 'retained', 'spool']);
 const STEP = 2000;
 
-/** Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one replaced. O(rows). */
+/**
+ * Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one replaced. To be called in a
+ * transaction. O(rows).
+ */
 export function sweep(db: Database, now: number): void {
-  db.exec('BEGIN IMMEDIATE');
   db.exec('DELETE FROM session WHERE id NOT IN (SELECT max(id) FROM session GROUP BY client_id)');
   for (const table of ['subscription', 'inbound', 'will', 'queued']) {
     db.exec(`DELETE FROM ${table} WHERE session NOT IN (SELECT id FROM session)`);
@@ -70,7 +72,6 @@ export function sweep(db: Database, now: number): void {
   db.exec(LOOSE_PUBLISHERS);
   db.exec('DELETE FROM message WHERE id NOT IN (SELECT message FROM queued)');
   db.exec('DELETE FROM queued WHERE message NOT IN (SELECT id FROM message)');
-  db.exec('COMMIT');
 }
 
 function packValue(writer: FrameWriter, value: Value): void {

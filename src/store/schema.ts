@@ -44,7 +44,11 @@ CREATE TABLE publisher (id INTEGER PRIMARY KEY, arrival TEXT UNIQUE);
 ALTER TABLE retained ADD COLUMN publisher INTEGER;
 `;
 
-const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3];
+/** When the gateway was last known to run, on all clocks (time.ts); row 0 is the only one. */
+const VERSION_4 =
+  'CREATE TABLE clock (id INTEGER PRIMARY KEY, steady INTEGER, wall INTEGER, uptime INTEGER, boot TEXT)';
+
+const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /** The format this program writes. */
 export const FORMAT_VERSION = MIGRATIONS.length;
@@ -54,15 +58,20 @@ export function upgrades(from: number): readonly string[] {
   return MIGRATIONS.slice(from);
 }
 
-/** Brings a file of version `from` (0: an empty file) to FORMAT_VERSION in one transaction. */
+/** Brings tables of version `from` (0: an empty file) to FORMAT_VERSION; to be called in a transaction. */
 export function migrate(db: Database, from: number, now: number): void {
   if (from === FORMAT_VERSION) return;
-  db.exec('BEGIN IMMEDIATE');
   for (let version = from; version < FORMAT_VERSION; version++) {
     db.exec(MIGRATIONS[version]);
     db.prepare('INSERT OR REPLACE INTO format VALUES (?, ?)', false).run([version + 1, now]);
   }
   db.exec(`PRAGMA user_version = ${FORMAT_VERSION}`);
   db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-  db.exec('COMMIT');
+}
+
+/** Whether the tables are those of a store, whatever the header says. */
+export function isOurs(db: Database): boolean {
+  const names = "'format', 'session', 'queued', 'message', 'inbound', 'retained'";
+  const found = db.prepare(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN (${names})`, true);
+  return Number(found.get([])?.[0] ?? 0) === 6;
 }

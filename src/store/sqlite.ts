@@ -49,6 +49,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
 
 class SqliteJournal implements Journal {
   readonly durable = true;
+  steadyMs: number | null = null;
   private readonly options: SqliteOptions;
   private readonly committer: Committer;
   private readonly slots = new Map<string, Slot>();
@@ -74,7 +75,8 @@ class SqliteJournal implements Journal {
   }
 
   async load(): Promise<Restored> {
-    const restorer = await this.committer.load();
+    const { restorer, steadyMs } = await this.committer.load();
+    this.steadyMs = steadyMs;
     for (const [clientId, id] of restorer.sessionIds) {
       const slot = new Slot(id, clientId, 0);
       slot.written = true;

@@ -12,7 +12,7 @@ export interface StoredSubscription extends SubscriptionRequest {
 export interface StoredWill {
   readonly message: Message;
   /**
-   * Wall-clock milliseconds when it is to be published. Zero or less while the client is connected: minus the milliseconds it has to
+   * Steady milliseconds when it is to be published. Zero or less while the client is connected: minus the milliseconds it has to
    * come back after a restart of the gateway before the will is published.
    */
   readonly dueAt: number;
@@ -21,7 +21,7 @@ export interface StoredWill {
 export interface StoredSession {
   readonly clientId: string;
   readonly username: string | null;
-  /** Wall-clock milliseconds when it ends, 0 while connected, Infinity = never. */
+  /** Steady milliseconds when it ends, 0 while connected, Infinity = never. */
   readonly expiresAt: number;
   /** Session Expiry Interval in seconds, 0xFFFFFFFF = never. */
   readonly expiryInterval: number;
@@ -77,6 +77,8 @@ export interface Journal {
   readonly durable: boolean;
   /** Opens and reads everything. Throws GatewayError STORE-OPEN when it cannot and policy says not to go on. */
   load(): Promise<Restored>;
+  /** After load(): steady milliseconds (base/clock.ts) as they go on from the process before; null: they begin. */
+  readonly steadyMs: number | null;
   /** Writes what is left and closes. */
   close(): Promise<void>;
 

@@ -19,11 +19,20 @@ const FULL_POLL_MS = 500;
 /** Room on the disk that is left alone: a tenth of the file system, at most 16 MB. Acknowledgements and deletions still need some. */
 const RESERVE_BYTES = 16 * 1024 * 1024;
 
+/** What the keeper asks of the writer. */
+export interface KeeperUser {
+  tell(space: Space): void;
+  /** False while the store is behind with what its start should have written: it counts as full then. */
+  mayTake(): boolean;
+  /** Tries to write that. Throws SqliteError. */
+  makeUp(): void;
+}
+
 export class Keeper {
   private readonly path: string;
   private readonly options: WriterOptions;
   private readonly opened: Opened;
-  private readonly tell: (space: Space) => void;
+  private readonly user: KeeperUser;
   private readonly pages: Statement;
   private readonly freePages: Statement;
   private readonly checkpoint: Statement;
@@ -35,11 +44,11 @@ export class Keeper {
   private writtenAtCheckpoint = 0;
   private lastWorkMs = 0;
 
-  constructor(opened: Opened, options: WriterOptions, tell: (space: Space) => void) {
+  constructor(opened: Opened, options: WriterOptions, user: KeeperUser) {
     this.path = resolve(options.path);
     this.options = options;
     this.opened = opened;
-    this.tell = tell;
+    this.user = user;
     this.pages = opened.db.prepare('PRAGMA page_count', true);
     this.freePages = opened.db.prepare('PRAGMA freelist_count', true);
     this.checkpoint = opened.db.prepare('PRAGMA wal_checkpoint(PASSIVE)', true);
@@ -108,7 +117,7 @@ export class Keeper {
   /** Full begins at the limit and ends at 95 % of it (disk: at 1.25 times the reserve), so that it does not flutter. */
   private judge(usedBytes: number): void {
     const limit = this.options.maxSize * (this.full ? 0.95 : 1);
-    let full = usedBytes >= limit;
+    let full = usedBytes >= limit || !this.user.mayTake();
     try {
       const disk = statfsSync(dirname(this.path));
       const reserve = Math.min(RESERVE_BYTES, (disk.blocks * disk.bsize) / 10) * (this.full ? 1.25 : 1);
@@ -136,12 +145,21 @@ export class Keeper {
     }
   }
 
+  private tryMakeUp(): void {
+    try {
+      this.user.makeUp();
+    } catch {
+      // Still no room.
+    }
+  }
+
   private idle(): void {
     this.timer = null;
     const restMs = performance.now() - this.lastWorkMs;
     if (this.full) {
       this.tryCheckpoint();
-      this.tell(this.space());
+      this.tryMakeUp();
+      this.user.tell(this.space());
       return;
     }
     if (restMs < IDLE_MS) {
@@ -150,7 +168,7 @@ export class Keeper {
     }
     if (this.written() - this.writtenAtCheckpoint >= this.options.checkpointBytes / 4) {
       this.tryCheckpoint();
-      this.tell(this.space());
+      this.user.tell(this.space());
     }
     this.vacuum(restMs);
   }

@@ -1,13 +1,17 @@
 // The writer thread: owns the database file, applies batches one after the other, tidies up while there is nothing to do.
 // Run as a thread of link.ts with WriterOptions; speaks protocol.ts. Must never die of an SQLite error: it reports and waits.
 // Sources: https://www.sqlite.org/wal.html (checkpoints), /pragma.html (incremental_vacuum).
+import { resolve } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Applier } from './apply.ts';
-import { SQLITE_CORRUPT, SQLITE_NOTADB, SqliteError } from './driver.ts';
-import { OpenError, type Opened, openStore } from './open.ts';
+import { type Database, SQLITE_FULL, SQLITE_IOERR, SqliteError } from './driver.ts';
+import { readNote, writeNote } from './note.ts';
+import { OpenError, type Opened, openStore, refusal } from './open.ts';
 import { Place } from './place.ts';
 import type { FromWriter, ToWriter, WriterOptions } from './protocol.ts';
 import { readPacks, sweep } from './restore.ts';
+import { migrate } from './schema.ts';
+import { type Noted, resumedMs } from './time.ts';
 import { Keeper } from './upkeep.ts';
 
 /** How often an idle writer looks whether its files are still there. */
@@ -20,6 +24,8 @@ class Writer {
   private applier: Applier | null = null;
   private keeper: Keeper | null = null;
   private place: Place | null = null;
+  /** What the start could not write yet. */
+  private preparation: (() => void) | null = null;
   /** failed: batches are refused until the main thread has put its events in order again. */
   private state: 'running' | 'failed' = 'running';
   /** The connection is not to be used any more. */
@@ -34,23 +40,70 @@ class Writer {
     try {
       const opened = openStore(this.options);
       this.opened = opened;
-      if (this.options.load) {
-        sweep(opened.db, this.options.now);
-        for (const pack of readPacks(opened.db)) this.send({ kind: 'pack', pack }, [pack.buffer]);
-      }
-      this.place = new Place(this.options.path);
+      const steadyMs = this.read(opened);
+      if (this.preparation === null) this.place = new Place(this.options.path);
       setInterval(() => this.look(), LOOK_MS).unref();
-      this.applier = new Applier(opened.db);
-      this.keeper = new Keeper(opened, this.options, (space) => this.send({ kind: 'space', space }));
+      this.keeper = new Keeper(opened, this.options, {
+        tell: (space) => this.send({ kind: 'space', space }),
+        mayTake: () => this.preparation === null,
+        makeUp: () => this.makeUp(),
+      });
       this.send({ kind: 'opened', driver: opened.db.driver });
       this.send({ kind: 'space', space: this.keeper.space() });
-      if (this.options.load) this.send({ kind: 'loaded' });
+      if (this.options.load) this.send({ kind: 'loaded', steadyMs });
     } catch (error) {
-      const damaged = error instanceof OpenError ? error.damaged : false;
       // Damage that quick_check does not see shows when the rows are read.
-      const found = error instanceof SqliteError && (error.code === SQLITE_CORRUPT || error.code === SQLITE_NOTADB);
-      this.send({ kind: 'refused', text: (error as Error).message, damaged: damaged || found });
+      const { message, damaged, full } = refusal(resolve(this.options.path), error);
+      this.send({ kind: 'refused', text: message, damaged, full });
     }
+  }
+
+  /**
+   * Brings the tables up to date and sends what is in them, in one transaction: on a disk without room it is read all the same, taken back,
+   * and made up for as soon as something can be written. Gives the steady time now.
+   */
+  private read(opened: Opened): number {
+    const { db, version } = opened;
+    const { load, now } = this.options;
+    // Until the commit everything stays in memory, so that there is something to read on a full disk.
+    db.exec('PRAGMA cache_spill = OFF');
+    db.exec('BEGIN IMMEDIATE');
+    const steadyMs = resumedMs(readNote(db, version), now);
+    this.preparation = () => {
+      migrate(db, version, now.wallMs);
+      if (load) sweep(db, steadyMs);
+      writeNote(db, { ...now, steadyMs });
+    };
+    this.preparation();
+    if (load) for (const pack of readPacks(db)) this.send({ kind: 'pack', pack }, [pack.buffer]);
+    try {
+      db.exec('COMMIT');
+      this.preparation = null;
+    } catch (error) {
+      rollBack(db);
+      const code = error instanceof SqliteError ? error.code : 0;
+      if (code !== SQLITE_FULL && code !== SQLITE_IOERR) throw error;
+      if (version === 0) throw new OpenError(`${this.options.path} cannot be created: no room`, error, false, true);
+      this.send({ kind: 'unwritten', text: (error as Error).message });
+    }
+    db.exec('PRAGMA cache_spill = ON');
+    return steadyMs;
+  }
+
+  /** Writes what the start could not. Throws SqliteError while that is still so. */
+  private makeUp(): void {
+    const { preparation, opened } = this;
+    if (preparation === null || opened === null) return;
+    opened.db.exec('BEGIN IMMEDIATE');
+    try {
+      preparation();
+      opened.db.exec('COMMIT');
+    } catch (error) {
+      rollBack(opened.db);
+      throw error;
+    }
+    this.preparation = null;
+    this.place = new Place(this.options.path);
   }
 
   handle(message: ToWriter): void {
@@ -58,34 +111,52 @@ class Writer {
       case 'batch':
         this.batch(message.serial, message.buffer, message.bytes);
         return;
+      case 'note':
+        this.note(message.note);
+        return;
       case 'resume':
         this.state = 'running';
         return;
       case 'close':
+        this.note(message.note);
         this.close();
         return;
     }
   }
 
   private batch(serial: number, buffer: ArrayBuffer, bytes: number): void {
-    if (this.applier === null || this.keeper === null || this.state === 'failed') {
+    const { opened, keeper } = this;
+    if (opened === null || keeper === null || this.state === 'failed') {
       this.send({ kind: 'failed', serial, code: 0, text: 'an earlier batch failed' });
       return;
     }
     try {
+      this.makeUp();
+      this.applier ??= new Applier(opened.db);
       const start = performance.now();
       const commitMs = this.applier.apply(buffer, bytes);
       const applyMs = performance.now() - start - commitMs;
       this.putBack();
-      this.keeper.worked(bytes);
-      this.send({ kind: 'done', serial, buffer, applyMs, commitMs, space: this.keeper.space() }, [buffer]);
+      keeper.worked(bytes);
+      this.send({ kind: 'done', serial, buffer, applyMs, commitMs, space: keeper.space() }, [buffer]);
     } catch (error) {
       // Another writer begins on the files as they are now.
       if (this.ended) throw error;
       this.state = 'failed';
       const code = error instanceof SqliteError ? error.code : 0;
-      this.keeper.failed();
+      keeper.failed();
       this.send({ kind: 'failed', serial, code, text: (error as Error).message });
+    }
+  }
+
+  /** A note that cannot be written is out of date, no more. */
+  private note(note: Noted): void {
+    const { opened } = this;
+    if (opened === null || this.state === 'failed' || this.preparation !== null || this.ended) return;
+    try {
+      writeNote(opened.db, note);
+    } catch {
+      // The next batch says what is wrong.
     }
   }
 
@@ -122,6 +193,15 @@ class Writer {
     }
     this.send({ kind: 'closed' });
     parentPort?.close();
+  }
+}
+
+/** SQLite may have taken it back already. */
+function rollBack(db: Database): void {
+  try {
+    db.exec('ROLLBACK');
+  } catch {
+    // There is nothing to take back.
   }
 }
 

@@ -1,5 +1,5 @@
-// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection and by gateway/transports.ts before a
-// proxy dials. When none is left the event loop closes new connections unseen; that must not happen: some are kept back, so that whoever
+// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection, by gateway/transports.ts before a
+// proxy dials, and at the start. When none is left the event loop closes new connections unseen; that must not happen: some are kept back, so that whoever
 // comes too late is refused and counted, and files can still be opened.
 // Source: getrlimit(2), open(2): a new descriptor is the lowest number that is free.
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -21,6 +21,18 @@ export class Descriptors {
     this.limit = limit;
   }
 
+  /** How many are left about now, null where the system does not tell. Costs two system calls. */
+  get free(): number | null {
+    const { limit } = this;
+    try {
+      const lowest = openSync('/dev/null', 'r');
+      closeSync(lowest);
+      return limit === null ? null : Math.max(0, limit - lowest);
+    } catch (error) {
+      return ranOut(error) ? 0 : null;
+    }
+  }
+
   /** Whether fewer than `reserve` are left. Costs two system calls when it asks. */
   short(reserve: number): boolean {
     if (this.unasked > 0) {
@@ -36,10 +48,14 @@ export class Descriptors {
       if (lowest * 2 < limit) this.unasked = UNASKED;
       return lowest >= limit - reserve;
     } catch (error) {
-      const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
-      return code === 'EMFILE' || code === 'ENFILE';
+      return ranOut(error);
     }
   }
+}
+
+function ranOut(error: unknown): boolean {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  return code === 'EMFILE' || code === 'ENFILE';
 }
 
 function systemLimit(): number | null {

@@ -8,6 +8,7 @@ export class Diary implements Journal {
   readonly durable = true;
   accepting = true;
   writing = true;
+  readonly steadyMs = null;
   /** Every call that tells something: its name and the client id or topic. */
   readonly told: string[] = [];
   /** Commits come at once, at commit(), or fail. */

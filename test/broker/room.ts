@@ -164,6 +164,7 @@ export class Room {
     const { outbox, ...others } = options.limits ?? {};
     const parts: NativeBrokerOptions = {
       clock: this.clock,
+      resumeTime: (steadyMs) => this.clock.resume(steadyMs),
       turn: new Turn(),
       pool: this.pool,
       log: (level, id, fields) => this.log.push({ level, id, fields }),

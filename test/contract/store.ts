@@ -340,7 +340,7 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
     test('what expired meanwhile is not restored, what was sent already is', async () => {
       const { journal, afterCrash } = await started();
       journal.sessionPut(session('c'));
-      const past = Date.now() - 1;
+      const past = Date.now() - 1000;
       journal.messageQueued('c', queued(1, message('t', 'old', { expiresAt: past })));
       journal.messageQueued('c', queued(2, message('t', 'sent', { expiresAt: past }), 'sent'));
       journal.messageQueued('c', queued(3, message('t', 'new', { expiresAt: Date.now() + 100_000 })));

@@ -1,6 +1,6 @@
 // Time that a test owns: it stands still until advance() moves it. Used wherever a unit takes a Clock.
 // Timers fire in the order of their times, those of one time in the order they were set.
-import type { Clock, Timer } from '../../src/base/clock.ts';
+import type { Boot, Clock, Timer } from '../../src/base/clock.ts';
 
 interface Pending {
   atMs: number;
@@ -10,13 +10,18 @@ interface Pending {
 }
 
 export class FakeClock implements Clock {
+  /** Of boot(); null: every start is another boot. */
+  bootId: string | null = null;
+  bootedMs = 0;
   private wallMs: number;
+  private startMs: number;
   private monoMs = 0;
   private order = 0;
   private readonly pending = new Set<Pending>();
 
   constructor(wallMs = Date.UTC(2024, 0, 1)) {
     this.wallMs = wallMs;
+    this.startMs = wallMs;
   }
 
   now(): number {
@@ -25,6 +30,19 @@ export class FakeClock implements Clock {
 
   mono(): number {
     return this.monoMs;
+  }
+
+  steady(): number {
+    return this.startMs + this.monoMs;
+  }
+
+  /** steady() goes on from here. */
+  resume(steadyMs: number): void {
+    this.startMs = steadyMs - this.monoMs;
+  }
+
+  boot(): Boot {
+    return { id: this.bootId, uptimeMs: this.bootedMs + this.monoMs };
   }
 
   after(delayMs: number, fn: () => void): Timer {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, buildSync, type PluginBuild } from 'esbuild';
-import { systemClock } from '../../src/base/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Hold, Message, type Origin } from '../../src/mqtt/message.ts';
@@ -15,6 +15,7 @@ import type { Properties } from '../../src/mqtt/property.ts';
 import type { SqliteOptions } from '../../src/store/options.ts';
 import { sqliteJournal } from '../../src/store/sqlite.ts';
 import type { Journal, QueuedState, StoredMessage, StoredSession, StoredSubscription } from '../../src/store/store.ts';
+import type { FakeClock } from './clock.ts';
 
 let bundled: URL | null = null;
 
@@ -98,6 +99,11 @@ export function testJournal(path: string, options: Partial<SqliteOptions> = {}):
     ...options,
   });
   return { journal, metrics, path, logged };
+}
+
+/** What a store's writer notes comes from `time`; what it waits for passes by itself. */
+export function storeClock(time: FakeClock): Clock {
+  return { ...systemClock, now: () => time.now(), steady: () => time.steady(), boot: () => time.boot() };
 }
 
 /** Copies the files as a crash would leave them; gives the path of the copy. */

@@ -4,9 +4,10 @@ import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, type Version } from '../../src/mqtt/packet.ts';
+import type { Journal } from '../../src/store/store.ts';
 import { openRoom, type Room, type RoomOptions, settled } from '../broker/room.ts';
 import { FakeClock } from '../harness/clock.ts';
-import { storePath, testJournal } from '../harness/journal.ts';
+import { settled as committed, crashCopy, storeClock, storePath, testJournal } from '../harness/journal.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -23,7 +24,8 @@ async function room(options: RoomOptions = {}): Promise<Room> {
 class Place {
   readonly path = storePath();
   private room: Room | null = null;
-  private readonly clock = new FakeClock(Date.now());
+  private journal: Journal | null = null;
+  readonly clock = new FakeClock(Date.now());
 
   constructor() {
     cleanups.push(async () => {
@@ -32,11 +34,26 @@ class Place {
     });
   }
 
+  /** A power cut, after which the wall clock reads as if `downMs` had passed; the machine has been up for `upMs`. */
+  async reboot(downMs: number, upMs: number): Promise<Room> {
+    if (this.journal !== null) await committed(this.journal);
+    const stored = crashCopy(this.path);
+    await this.room?.stop();
+    const clock = new FakeClock(this.clock.now() + downMs);
+    clock.bootedMs = upMs;
+    const { journal } = testJournal(stored, { clock: storeClock(clock) });
+    this.journal = journal;
+    this.room = await openRoom({ journal, clock });
+    Object.assign(this, { path: stored, clock });
+    return this.room;
+  }
+
   /** Starts a broker; the one before is stopped as SIGTERM does it, `downMs` before. */
   async next(options: RoomOptions = {}, downMs = 0): Promise<Room> {
     await this.room?.stop();
     this.clock.setWall(this.clock.now() + downMs);
-    const { journal } = testJournal(this.path);
+    const { journal } = testJournal(this.path, { clock: storeClock(this.clock) });
+    this.journal = journal;
     this.room = await openRoom({ ...options, journal, clock: this.clock });
     return this.room;
   }
@@ -391,6 +408,71 @@ describe('over a restart', () => {
     await later.room.advance(1_000_000);
     expect(await (await later.client('watcher', KEEP)).messages()).toEqual([]);
   });
+
+  it('the grace of a will after a crash begins once, however often the gateway crashes again', async () => {
+    const place = new Place();
+    const before = bind(await place.next());
+    await (await before.client('watcher', KEEP)).subscribe('will', 1);
+    const will = {
+      topicName: 'will',
+      payload: Buffer.from('x'),
+      qos: 1,
+      retain: false,
+      properties: null,
+      delayInterval: 0,
+    } as const;
+    await before.client('gone', { ...KEEP, keepAlive: 60, will });
+    // Keep alive 60 gives 90 s; it is not renewed by a crash every 40 s.
+    let room = await place.reboot(0, 0);
+    for (let n = 0; n < 2; n++) {
+      await room.advance(40_000);
+      room = await place.reboot(0, 0);
+    }
+    const again = await bind(room).client('watcher', KEEP);
+    expect(await again.messages()).toEqual([]);
+    await room.advance(11_000);
+    expect((await again.messages()).map((m) => m.topic)).toEqual(['will']);
+  });
+
+  /** A queued and a retained message that expire after 100 s. */
+  async function expiring(room: Room): Promise<void> {
+    const { client } = bind(room);
+    const reader = await client('reader', KEEP);
+    await reader.subscribe('q', 1);
+    await reader.drop();
+    const publisher = await client('publisher');
+    const properties = { messageExpiryInterval: 100 };
+    await publisher.published('q', 'x', 1, { properties });
+    await publisher.published('r', 'x', 1, { retain: true, properties });
+  }
+
+  /** Message Expiry Intervals that a client gets. */
+  async function intervals(room: Room): Promise<(number | undefined)[]> {
+    const reader = await bind(room).client('reader', KEEP);
+    const queued = await reader.messages();
+    await reader.subscribe('r', 0);
+    return [...queued, ...(await reader.messages())].map((m) => m.properties?.messageExpiryInterval);
+  }
+
+  const JUMPS = { 'an hour on': 3_600_000, 'an hour back': -3_600_000, 'to 1970': -Date.UTC(2026, 0, 1) } as const;
+
+  for (const [how, byMs] of Object.entries(JUMPS)) {
+    it(`what waits expires by what has passed when the wall clock jumps ${how} [MQTT-3.3.2-6]`, async () => {
+      const place = new Place();
+      const room = await place.next();
+      await expiring(room);
+      place.clock.setWall(place.clock.now() + byMs);
+      await room.advance(40_000);
+      expect(await intervals(room)).toEqual([60, 60]);
+    });
+
+    it(`a power cut after which the wall clock reads ${how} makes no interval larger [MQTT-3.3.2-6]`, async () => {
+      const place = new Place();
+      await expiring(await place.next());
+      const room = await place.reboot(byMs, 10_000);
+      expect(await intervals(room)).toEqual(byMs > 0 ? [] : [90, 90]);
+    });
+  }
 
   it('a session ends at the time it would have ended without it, not later [MQTT-3.1.2-23]', async () => {
     const place = new Place();

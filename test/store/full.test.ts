@@ -1,8 +1,8 @@
 // A disk that is full or fails: what is refused, what waits, how it ends.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Hold } from '../../src/mqtt/message.ts';
 import { SQLITE_FULL, SQLITE_IOERR } from '../../src/store/driver.ts';
@@ -134,6 +134,67 @@ describe('a store that cannot write', () => {
     journal.barrier(hold);
     journal.messageDone('c', 1);
     expect(await new Promise((resolve) => hold.whenDone(resolve))).toBe(0);
+  });
+});
+
+describe('a start on a full disk', () => {
+  let worker: URL;
+  beforeAll(async () => {
+    worker = await faultyWriter();
+  });
+
+  test('gives what is stored, takes nothing, and recovers by itself without losing anything', async () => {
+    const before = await start(storePath());
+    const expired = message('t', 'old', { expiresAt: 1 });
+    before.journal.sessionPut(session('c'));
+    before.journal.messageQueued('c', queued(1, message('t', 'kept')));
+    before.journal.messageQueued('c', queued(2, expired));
+    expect(await settled(before.journal)).toBe(0);
+    const path = crashCopy(before.path);
+    writeFileSync(`${path}.fail`, `${SQLITE_FULL}`);
+    const { journal, logged } = testJournal(path, { worker });
+    open.push(journal);
+    const [found] = (await journal.load()).sessions;
+    expect(found.queue.map((m) => m.sequence)).toEqual([1]);
+    expect(journal.accepting).toBe(false);
+    expect(logged).toContain('STO-FAILED');
+    // Its number was free in memory: the row of the expired one must not come between.
+    expect(await publish(journal, 2)).toBe(0x97);
+    journal.messageDone('c', 1);
+    rmSync(`${path}.fail`);
+    await until(journal, true);
+    expect(await publish(journal, 3)).toBe(0);
+    expect(await sequences(crashCopy(path))).toEqual([2, 3]);
+  });
+
+  test('recovers by itself when nothing asks for it', async () => {
+    const before = await start(storePath());
+    before.journal.sessionPut(session('c'));
+    expect(await settled(before.journal)).toBe(0);
+    const path = crashCopy(before.path);
+    writeFileSync(`${path}.fail`, `${SQLITE_FULL}`);
+    const { journal } = testJournal(path, { worker });
+    open.push(journal);
+    await journal.load();
+    expect(journal.accepting).toBe(false);
+    rmSync(`${path}.fail`);
+    await until(journal, true);
+  });
+
+  test('begins without a file where there never was one, and makes it when there is room', async () => {
+    const path = storePath();
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.fail`, `${SQLITE_FULL}`);
+    const { journal, logged } = testJournal(path, { worker });
+    open.push(journal);
+    expect((await journal.load()).sessions).toEqual([]);
+    expect(journal.accepting).toBe(false);
+    expect(logged).toEqual(['STO-FAILED']);
+    rmSync(`${path}.fail`);
+    await until(journal, true);
+    journal.sessionPut(session('c'));
+    expect(await publish(journal, 1)).toBe(0);
+    expect(await sequences(crashCopy(path))).toEqual([1]);
   });
 });
 

@@ -15,6 +15,7 @@ import { dirname, resolve } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { GatewayError } from '../../src/base/errors.ts';
 import { openDatabase } from '../../src/store/driver.ts';
+import { FORMAT_VERSION } from '../../src/store/schema.ts';
 import type { Journal } from '../../src/store/store.ts';
 import { crashCopy, message, queued, session, settled, storePath, testJournal } from '../harness/journal.ts';
 
@@ -59,6 +60,7 @@ const DAMAGE: Record<string, (path: string, size: number) => void> = {
   'cut in half': (path, size) => truncateSync(path, (size >> 1) - ((size >> 1) % 512) + 100),
   'a text file': (path) => writeFileSync(path, 'this was a database once\n'.repeat(400)),
   'a few bytes': (path) => writeFileSync(path, 'x'),
+  'of no length': (path) => truncateSync(path, 0),
   'without its header': (path) => {
     const bytes = readFileSync(path);
     randomBytes(200).copy(bytes);
@@ -99,7 +101,59 @@ describe('a damaged database', () => {
   });
 });
 
+/** Offsets in the header (https://www.sqlite.org/fileformat2.html, 1.3) and what a flipped byte there makes of the file. */
+const FLIPS: Record<string, number> = {
+  'page size': 16,
+  'write version': 18,
+  'read version': 19,
+  'reserved bytes': 20,
+  'payload fraction': 21,
+  'size in pages': 28,
+  'free pages': 36,
+  'schema format': 47,
+  'text encoding': 56,
+  'high byte of the format': 60,
+  'low byte of the format': 63,
+  'mark of the program': 69,
+};
+
+describe('a flipped byte of the header', () => {
+  for (const [field, at] of Object.entries(FLIPS)) {
+    test(`(${field}) is damage`, async () => {
+      const path = await filled();
+      const bytes = readFileSync(path);
+      bytes[at] ^= 0xff;
+      writeFileSync(path, bytes);
+      const { logged } = await start(path);
+      expect(logged).toContain('STO-DAMAGED');
+    });
+  }
+
+  test('costs nothing when the write-ahead log holds the header as well', async () => {
+    const path = storePath();
+    const { journal } = await start(path);
+    journal.sessionPut(session('c'));
+    expect(await settled(journal)).toBe(0);
+    const copy = crashCopy(path);
+    const bytes = readFileSync(copy);
+    bytes[18] ^= 0xff;
+    writeFileSync(copy, bytes);
+    const again = testJournal(copy);
+    open.push(again.journal);
+    expect((await again.journal.load()).sessions.map((s) => s.session.clientId)).toEqual(['c']);
+  });
+});
+
 describe('a database that is not ours to open', () => {
+  test('is refused when it says a format that the next version may have', async () => {
+    const path = await filled();
+    const bytes = readFileSync(path);
+    bytes.writeUInt32BE(FORMAT_VERSION + 1, 60);
+    writeFileSync(path, bytes);
+    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+    expect(readFileSync(path).equals(bytes)).toBe(true);
+  });
+
   test('is refused when a newer version wrote it, and not touched', async () => {
     const path = await filled();
     const db = openDatabase(path);
@@ -125,7 +179,7 @@ describe('a database that is not ours to open', () => {
     await start(path);
     const script = `
       const { openStore } = await import(${JSON.stringify(resolve(import.meta.dirname, '../../src/store/open.ts'))});
-      try { openStore({ path: ${JSON.stringify(path)}, synchronous: 'full', checkpointBytes: 4e6, now: 0 }); console.log('opened'); }
+      try { openStore({ path: ${JSON.stringify(path)}, synchronous: 'full', checkpointBytes: 4e6 }); console.log('opened'); }
       catch (error) { console.log(error.message); }`;
     const child = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
       encoding: 'utf8',

@@ -219,7 +219,7 @@ export class MqttOutbox {
       this.owedSent++;
       this.resend(message, link);
     }
-    const nowMs = this.options.clock.now();
+    const nowMs = this.options.clock.steady();
     for (let message = this.waiting.peek(); message !== undefined; message = this.waiting.peek()) {
       if (message.state === 'done') this.flying.push(message);
       else if (message.expiresAt > 0 && message.expiresAt <= nowMs) this.skip(message, 'expired');

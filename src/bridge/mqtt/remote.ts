@@ -374,7 +374,7 @@ export class Remote implements OutLink {
 
   private propertiesOf(message: Outgoing): Properties | null {
     if (message.expiresAt === 0) return message.properties;
-    const left = Math.max(1, Math.ceil((message.expiresAt - this.parts.clock.now()) / 1000));
+    const left = Math.max(1, Math.ceil((message.expiresAt - this.parts.clock.steady()) / 1000));
     return { ...message.properties, messageExpiryInterval: left }; // [MQTT-3.3.2-6]
   }
 

@@ -46,6 +46,8 @@ const SWEEP_MS = 1000;
 
 export interface NativeBrokerOptions {
   readonly clock: Clock;
+  /** Told what clock.steady() is to say from now on: it goes on from the process before. */
+  readonly resumeTime?: (steadyMs: number) => void;
   readonly turn: Turn;
   /** Output blocks, shared with the SP sockets. */
   readonly pool: BlockPool;
@@ -127,6 +129,8 @@ export class NativeBroker implements Broker {
 
   async start(): Promise<void> {
     const restored = await this.core.journal.load();
+    const { steadyMs } = this.core.journal;
+    if (steadyMs !== null) this.options.resumeTime?.(steadyMs);
     this.spools = restored.spools;
     this.core.router.restore(restored.retained);
     this.registry.restore(restored.sessions);

@@ -120,7 +120,7 @@ test('check and export of an older format read it and do not change it', async (
   const before = readFileSync(path);
   const out = new Sink();
   expect(checkStore(path, out)).toBe(true);
-  expect(out.text()).toMatch(/^format +1 \(the next start makes it 3\)$/m);
+  expect(out.text()).toMatch(/^format +1 \(the next start makes it 4\)$/m);
   const lines = new Sink();
   expect(await exportStore(ofFormat1(), lines)).toEqual([]);
   expect(readFileSync(path).equals(before)).toBe(true);
