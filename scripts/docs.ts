@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/base/errors.ts';
 import { MESSAGES } from '../src/base/messages.ts';
 import { FOREIGN } from '../src/config/schema/core.ts';
-import { fromMosquitto } from './moving.ts';
+import { fromMosquitto, fromNanomq } from './moving.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -34,6 +34,7 @@ const FILES: ReadonlyMap<string, () => string> = new Map([
   ['docs/reference-config.md', () => referenceMarkdown(FOREIGN)],
   ['docs/reference-errors.md', referenceErrors],
   ['docs/from-mosquitto.md', fromMosquitto],
+  ['docs/from-nanomq.md', fromNanomq],
 ]);
 
 function present(path: string): string {

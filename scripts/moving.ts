@@ -1,7 +1,12 @@
-// Makes docs/from-mosquitto.md out of the table that the import obeys, so that page and program cannot differ. Called by docs.ts.
+// Makes docs/from-mosquitto.md out of the tables that the import obeys, and docs/from-nanomq.md out of the schema, so that pages and program
+// cannot differ. Called by docs.ts.
 import { MOSQUITTO_CHOICES } from '../src/config/mosquitto/choices.ts';
 import type { Option, Verdict } from '../src/config/mosquitto/option.ts';
 import { OPTIONS } from '../src/config/mosquitto/options.ts';
+import { NANOMQ_CHOICES } from '../src/config/nanomq/choices.ts';
+import type { Inside, Key } from '../src/config/schema/key.ts';
+import { ROOT } from '../src/config/schema/schema.ts';
+import { NANOMQ_KEYS } from './nanomqkeys.ts';
 
 const SCOPES: readonly (readonly [string, (option: Option) => boolean])[] = [
   [
@@ -61,6 +66,63 @@ export function fromMosquitto(): string {
     legend,
     ...SCOPES.map(([title, fits]) => table(title, fits)),
   ]
+    .join('\n\n')
+    .concat('\n');
+}
+
+// ---- NanoMQ
+
+const NANOMQ_INTRO = `# From NanoMQ
+
+A nanomq.conf starts unchanged: \`tidegate start -c nanomq.conf\`. Keys have NanoMQ's names, units and meaning. Keys of features that are not
+here warn with their line; keys that nobody misses make one line together. Empty texts such as \`response_topic = ""\` mean "not given",
+\`retain = 2\` keeps the flag. The first HOCON form (0.14: \`mqtt.session\`, \`bridges.mqtt.nodes\`, \`authorization\`) is read as well. The
+older \`key=value\` form is recognised: \`tidegate convert nanomq.conf -o tidegate.conf\` takes it over, line by line.
+
+Where NanoMQ is open without being asked, this listens on loopback: MQTT without \`listeners\`, \`http_server\` without \`ip_addr\`,
+anonymous clients without \`allow_anonymous\`. One warning at start and in \`check\` names what is narrower. \`--nanomq-defaults\` (start,
+check, convert) takes NanoMQ's defaults instead.
+
+An \`include\` may name files below the folder of the main file only. A block with a name close to one of ours, or one that sounds like
+security, stops the start when it is not known; other unknown blocks warn.`;
+
+const ALIASES: Readonly<Record<string, string>> = {
+  'bridges.mqtt.cache': 'not needed',
+};
+
+interface Found {
+  readonly verdict: string;
+  readonly text: string;
+}
+
+function lookUp(path: string): Found {
+  const alias = ALIASES[path];
+  if (alias !== undefined)
+    return { verdict: alias, text: 'what waits for a remote broker is bounded by max_send_queue_len' };
+  let key: Key<unknown> = ROOT;
+  for (const name of path.split('.')) {
+    const inside: Inside | null =
+      key.inside?.kind === 'named' && key.inside.group ? key.inside.item.inside : key.inside;
+    if (inside?.kind === 'fields' && Object.hasOwn(inside.fields, name)) key = inside.fields[name];
+    else if (inside?.kind === 'named') key = inside.item;
+    else return { verdict: 'left out', text: 'not known here' };
+  }
+  if (key.doc.ignored !== true) return { verdict: 'carried', text: key.doc.text };
+  return { verdict: key.doc.quiet === true ? 'not needed' : 'left out', text: key.doc.text };
+}
+
+export function fromNanomq(): string {
+  const choices = NANOMQ_CHOICES.map((line) => `- ${line}`).join('\n');
+  const tables = NANOMQ_KEYS.map(([title, keys]) => {
+    const lines = keys.map((path) => {
+      const { verdict, text } = lookUp(path);
+      return `| \`${path.replace('*', '<name>')}\` | ${verdict} | ${text.replaceAll('|', '\\|')} |`;
+    });
+    return [`### ${title}`, '', '| key | | |', '|---|---|---|', ...lines].join('\n');
+  });
+  const legend =
+    '**carried** means the same here. **left out** has no effect, and warns with its line. **not needed** has no effect that anybody misses.';
+  return [NANOMQ_INTRO, '## Differences by choice', choices, '## Every key', legend, ...tables]
     .join('\n\n')
     .concat('\n');
 }

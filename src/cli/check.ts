@@ -15,6 +15,7 @@ export interface CheckOptions {
   readonly set?: readonly string[];
   /** Show the effective configuration as JSON, secrets masked. */
   readonly print?: boolean;
+  readonly nanomqDefaults?: boolean;
 }
 
 export interface CheckPlace {
@@ -24,7 +25,12 @@ export interface CheckPlace {
 
 /** Gives the exit code. Throws ConfigError and GatewayError CFG-READ like loadConfig: cli.ts prints those. */
 export function check(options: CheckOptions, io: Pick<Io, 'stdout' | 'stderr'>, place: CheckPlace): number {
-  const loaded = loadConfig({ file: options.config, set: options.set, ...place });
+  const loaded = loadConfig({
+    file: options.config,
+    set: options.set,
+    nanomqDefaults: options.nanomqDefaults,
+    ...place,
+  });
   const warnings = [...loaded.warnings, ...missingFeatures(loaded.config), ...unreadable(loaded, place.cwd)];
   for (const warning of warnings) io.stderr.write(`${formatProblem(warning)} (warning)\n`);
   if (options.print) io.stdout.write(`${JSON.stringify(loaded.masked, null, 2)}\n`);
@@ -65,7 +71,7 @@ export function registerCheck(program: Command, context: Context): void {
   configOptions(program.command('check'))
     .description('validate a configuration; nothing is started')
     .option('--print', 'show the effective configuration as JSON, secrets masked')
-    .action((options: { config?: string; set: string[]; print?: boolean }) => {
+    .action((options: { config?: string; set: string[]; print?: boolean; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
       context.exit(check(options, context.io, { env: process.env, cwd: process.cwd() }));
     });

@@ -23,6 +23,8 @@ export interface ConvertOptions {
   readonly output?: string;
   /** Leave out what cannot be carried over, though security is weaker without it. */
   readonly acceptWeaker?: boolean;
+  /** What a NanoMQ file does not write is as NanoMQ has it. */
+  readonly nanomqDefaults?: boolean;
 }
 
 /** Nothing was written, because security would be weaker. */
@@ -37,7 +39,7 @@ const CALLED: Readonly<Record<SourceForm, string>> = {
 
 /** Gives the exit code. Throws ConfigError for a file that is not valid, CFG-READ for one that cannot be read. */
 export function convert(options: ConvertOptions, io: Pick<Io, 'stdout' | 'stderr'>, place: CheckPlace): number {
-  const read = readForConvert(options.file, place.cwd, place.env);
+  const read = readForConvert(options.file, place.cwd, place.env, options.nanomqDefaults === true);
   for (const problem of read.dropped) io.stderr.write(`${formatProblem(problem)}\n`);
   for (const problem of [...read.refused, ...read.impossible])
     io.stderr.write(`${formatProblem(problem)} (security would be weaker)\n`);
@@ -97,8 +99,11 @@ export function registerConvert(program: Command, context: Context): void {
     .addOption(new Option('--to <dialect>', 'what to write').choices(['toml', 'hocon']))
     .option('-o, --output <file>', 'write there instead of to standard output; .toml or .conf says what')
     .option('--accept-weaker', 'leave out what cannot be carried over, though security is weaker without it')
+    .option('--nanomq-defaults', "take NanoMQ's defaults where a nanomq.conf says nothing: open on every address")
     .addHelpText('after', '\nExit codes: 0 written, 3 refused because security would be weaker, 78 not valid.')
-    .action((file: string, options: { to?: Dialect; output?: string; acceptWeaker?: boolean }) => {
-      context.exit(convert({ file, ...options }, context.io, { env: process.env, cwd: process.cwd() }));
-    });
+    .action(
+      (file: string, options: { to?: Dialect; output?: string; acceptWeaker?: boolean; nanomqDefaults?: boolean }) => {
+        context.exit(convert({ file, ...options }, context.io, { env: process.env, cwd: process.cwd() }));
+      },
+    );
 }

@@ -51,6 +51,7 @@ export interface StartParts {
 export interface StartOptions {
   readonly config?: string;
   readonly set?: readonly string[];
+  readonly nanomqDefaults?: boolean;
 }
 
 function logFile(log: LogConfig, cwd: string): string | null {
@@ -59,7 +60,8 @@ function logFile(log: LogConfig, cwd: string): string | null {
 }
 
 function readConfig(options: StartOptions, parts: StartParts, kept?: string): Loaded {
-  return loadConfig({ file: options.config, set: options.set, env: parts.env, cwd: parts.cwd, kept });
+  const { config: file, set, nanomqDefaults } = options;
+  return loadConfig({ file, set, nanomqDefaults, env: parts.env, cwd: parts.cwd, kept });
 }
 
 /** Settles when the gateway has to end: with the signal's name. */
@@ -196,7 +198,8 @@ function collect(value: string, list: string[]): string[] {
 export function configOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'configuration file (.conf, .hocon, .json or .toml)')
-    .option('--set <key=value>', 'set one key, literally; may be repeated', collect, []);
+    .option('--set <key=value>', 'set one key, literally; may be repeated', collect, [])
+    .option('--nanomq-defaults', "take NanoMQ's defaults where a nanomq.conf says nothing: open on every address");
 }
 
 /** Refuses `--set` words without a value: exit code 64. */
@@ -208,7 +211,7 @@ export function checkSets(sets: readonly string[]): void {
 export function registerStart(program: Command, context: Context): void {
   configOptions(program.command('start'))
     .description('run the gateway in the foreground; SIGTERM stops it, SIGHUP reloads its configuration')
-    .action(async (options: { config?: string; set: string[] }) => {
+    .action(async (options: { config?: string; set: string[]; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
       const parts: StartParts = {
         make: async () => (await import('../gateway/gateway.ts')).createGateway,

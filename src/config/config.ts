@@ -369,6 +369,8 @@ export interface LoadOptions {
   readonly text?: { readonly text: string; readonly dialect: 'hocon' | 'toml' };
   /** Stands in the place of tidegate.d/50-console.conf: what would hold if that said this; "" = as if it was not there. */
   readonly kept?: string;
+  /** What a NanoMQ file does not write is as NanoMQ has it: open on every address, anonymous clients. */
+  readonly nanomqDefaults?: boolean;
   /** `a.b=value`, literal; the last ones win. */
   readonly set?: readonly string[];
   /** Usually process.env. */

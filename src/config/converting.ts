@@ -8,9 +8,11 @@ import { checkTree, readText, treeOf } from './load.ts';
 import { MOSQUITTO_CHOICES } from './mosquitto/choices.ts';
 import { importMosquitto } from './mosquitto/mosquitto.ts';
 import type { Files } from './mosquitto/read.ts';
-import type { Report } from './mosquitto/report.ts';
+import { NANOMQ_CHOICES } from './nanomq/choices.ts';
+import { readKeyValue } from './nanomq/keyvalue.ts';
 import { adaptNanomq } from './nanomq/nanomq.ts';
 import { ConfigError, fileError, type Position, type Problem } from './problem.ts';
+import { Report } from './report.ts';
 import type { Inside, Key } from './schema/key.ts';
 import { ROOT } from './schema/schema.ts';
 import { Sink } from './sink.ts';
@@ -35,11 +37,12 @@ export interface ConvertedTree {
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Throws ConfigError and CFG-READ like loadConfig. References to the environment are resolved, and reported. */
-export function readForConvert(file: string, cwd: string, env: Env): ConvertedTree {
+export function readForConvert(file: string, cwd: string, env: Env, nanomqDefaults: boolean): ConvertedTree {
   const text = readText(file, cwd);
   const isToml = /\.toml$/i.test(file);
   const form = isToml ? null : foreignForm(text);
   if (form === 'mosquitto') return fromMosquitto(text, file, cwd);
+  if (form === 'keyvalue') return fromKeyValue(text, file, nanomqDefaults);
   const dropped: Problem[] = [];
   const lookup = (name: string) => {
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
@@ -47,8 +50,9 @@ export function readForConvert(file: string, cwd: string, env: Env): ConvertedTr
     if (value !== undefined) dropped.push({ at, key: `\${${name}}`, message: 'written as the value it has now' });
     return value;
   };
-  const tree = adaptNanomq(treeOf(file, cwd, lookup, [], dropped), dropped);
-  validate(tree, dropped);
+  const sink = new Sink();
+  const tree = adaptNanomq(treeOf(file, cwd, lookup, [], dropped), sink, nanomqDefaults);
+  dropped.push(...checked(tree, sink));
   if (/(?:^|\s)(?:#|\/\/)/m.test(text)) {
     dropped.push({ at: { file, line: 0, column: 0 }, key: 'comments', message: 'not carried over' });
   }
@@ -62,11 +66,28 @@ function fromMosquitto(text: string, file: string, cwd: string): ConvertedTree {
   return imported(tree, 'mosquitto', report, MOSQUITTO_CHOICES);
 }
 
+function fromKeyValue(text: string, file: string, nanomqDefaults: boolean): ConvertedTree {
+  const report = new Report();
+  const sink = new Sink();
+  const written = readKeyValue(text, file, report);
+  const tree = adaptNanomq(written, sink, nanomqDefaults);
+  if (report.wrong.length > 0) throw new ConfigError(report.wrong);
+  const told = [...report.lines(), ...checked(tree, sink)];
+  return {
+    tree: prune(tree, ROOT),
+    form: 'keyvalue',
+    dropped: told,
+    refused: [],
+    impossible: [],
+    choices: NANOMQ_CHOICES,
+  };
+}
+
 /** Throws ConfigError for what neither side starts with. */
 function imported(tree: BlockNode, form: SourceForm, report: Report, choices: readonly string[]): ConvertedTree {
   if (report.wrong.length > 0) throw new ConfigError(report.wrong);
   const { refused, impossible } = report;
-  if (impossible.length === 0) validate(tree, []);
+  if (impossible.length === 0) checked(tree, new Sink());
   return { tree, form, dropped: report.lines(), refused, impossible, choices };
 }
 
@@ -110,11 +131,10 @@ export function effective(tree: BlockNode): string {
   return root === undefined || sink.problems.length > 0 ? '' : JSON.stringify(ROOT.show(root, false));
 }
 
-/** All that `tidegate check` checks. */
-function validate(tree: BlockNode, warnings: Problem[]): void {
-  const sink = new Sink();
+/** All that `tidegate check` checks; gives the warnings. Throws ConfigError. */
+function checked(tree: BlockNode, sink: Sink): Problem[] {
   checkTree(tree, {}, sink);
-  warnings.push(...sink.warnings);
+  return [...sink.warnings, ...sink.needlessLine()];
 }
 
 /** Without keys that the schema ignores or does not know: they have been reported. */

@@ -104,7 +104,7 @@ function read<B, T>(key: Key<B>, document: Tree, current: Tree | null, build: (b
       problems: sink.problems.map((p) => ({ pointer: pointer(p.key), message: `${p.key}: ${p.message}` })),
     };
   }
-  const warnings = sink.warnings.map((w) => `${w.key}: ${w.message}`);
+  const warnings = [...sink.warnings, ...sink.needlessLine()].map((w) => `${w.key}: ${w.message}`);
   const shown = (mask: boolean): Tree => key.show(block, mask) as Tree;
   return { ok: true, value, tree: shown(false), masked: shown(true), warnings, node };
 }

@@ -36,11 +36,11 @@ export function loadConfig(options: LoadOptions): Loaded {
   const main = typeof source === 'string' ? source : null;
   const written =
     source === null ? blockNode(DEFAULTS) : readMain(source, cwd, env, files, sink.warnings, options.kept);
-  const tree = adaptNanomq(applyOverrides(written, env, set, cwd, sink.problems), sink.warnings);
+  const tree = adaptNanomq(applyOverrides(written, env, set, cwd, sink.problems), sink, options.nanomqDefaults);
   const { root, config } = checkTree(tree, env, sink);
   return {
     config,
-    warnings: [...sorted(sink.warnings), ...sink.rest()],
+    warnings: [...sorted([...sink.warnings, ...sink.needlessLine()]), ...sink.rest()],
     file: main,
     files,
     tree: ROOT.show(root, false) as Tree,
@@ -244,7 +244,7 @@ class Reader implements Source {
   }
 
   private outside(at: Position, key: string): ConfigError {
-    const message = 'only files below the folder of the main file can be included';
+    const message = `only files below ${this.folder}, the folder of the main file, can be included: move the file there, or write its content in its place`;
     return new ConfigError([{ at, key, message }]);
   }
 

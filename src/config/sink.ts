@@ -9,6 +9,8 @@ export const DEFAULTS: Position = { file: 'defaults', line: 0, column: 0 };
 
 /** More would help nobody, and a file may hold half a million mistakes. */
 const MAX_TOLD = 200;
+/** Names in the line of needless keys. */
+const MAX_NAMED = 20;
 
 /** Where a reading puts what it finds. */
 export class Sink {
@@ -16,6 +18,7 @@ export class Sink {
   readonly warnings: Problem[] = [];
   /** Problems and warnings that were not kept. */
   private more = 0;
+  private readonly needlessKeys: { at: Position; key: string }[] = [];
   private readonly places = new WeakMap<object, { node: BlockNode; path: string }>();
 
   problem(at: Position, key: string, message: string): undefined {
@@ -27,6 +30,20 @@ export class Sink {
   warn(at: Position, key: string, message: string): void {
     if (this.warnings.length < MAX_TOLD) this.warnings.push({ at, key, message });
     else this.more++;
+  }
+
+  /** A key without effect that nobody misses: all of them make one line. */
+  needless(at: Position, key: string): void {
+    this.needlessKeys.push({ at, key });
+  }
+
+  /** That line, or nothing. */
+  needlessLine(): Problem[] {
+    const [first] = this.needlessKeys;
+    if (first === undefined) return [];
+    const names = this.needlessKeys.map(({ at, key }) => `${key} (line ${at.line})`);
+    const shown = names.length > MAX_NAMED ? [...names.slice(0, MAX_NAMED), `${names.length - MAX_NAMED} more`] : names;
+    return [{ at: first.at, key: 'needless here', message: `no effect, and nothing is missed: ${shown.join(', ')}` }];
   }
 
   /** Whether more would not be kept: what is only looked up to be told may be left out. */

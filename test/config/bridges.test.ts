@@ -297,9 +297,9 @@ describe('bridges.mqtt', () => {
   });
 
   test('the name cache and keys of old files are warned about, not taken for bridges', () => {
-    const text = 'bridges.mqtt { cache { disk_cache_size = 1 }, nodes = [ { name = x } ], up { server = "mqtt://h" } }';
+    const text = 'bridges.mqtt { cache { disk_cache_size = 1 }, nodes = 1, up { server = "mqtt://h" } }';
     expect(config(text).bridges.mqtt.map((b) => b.name)).toEqual(['up']);
-    expect(warnings(text).map((w) => w.split(' ')[1])).toEqual(['bridges.mqtt.cache:', 'bridges.mqtt.nodes:']);
+    expect(warnings(text).map((w) => w.split(' ')[1])).toEqual(['defaults:', 'needless', 'bridges.mqtt.nodes:']);
   });
 });
 

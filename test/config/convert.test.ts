@@ -61,8 +61,9 @@ describe('convert', () => {
     );
     expect(err.split('\n').map((l) => l.replace(/^(\S+) (\S+) .*$/, '$1 $2'))).toEqual([
       'a.conf: ${D}:',
-      'a.conf:2:25: mqtt.retry_interval:',
+      'a.conf:2:1: defaults:',
       'a.conf:4:8: plugin:',
+      'a.conf:2:25: needless',
       'a.conf: comments:',
       '',
     ]);

@@ -1,12 +1,12 @@
 // What holds for the whole broker: limits, sessions, persistence, the log. Called by mosquitto.ts with a draft; fills the tree.
 // mosquitto's own defaults are written out where ours would mean something else to its clients.
 import type { Position } from '../problem.ts';
+import type { Report } from '../report.ts';
+import { append, child, put } from '../text/grow.ts';
 import type { BlockNode } from '../text/node.ts';
 import { parseDuration } from '../values.ts';
 import type { Draft, Settings } from './draft.ts';
 import { words } from './lines.ts';
-import type { Report } from './report.ts';
-import { append, child, put } from './tree.ts';
 
 /** In flight to one client, and the Receive Maximum of 5.0, where mosquitto.conf says nothing. */
 const INFLIGHT = 20;

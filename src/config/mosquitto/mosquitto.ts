@@ -1,6 +1,8 @@
 // SEAM of config/mosquitto/: takes a mosquitto.conf over. Its lines become a tree of this gateway with the same meaning; what means something
 // else is told with its line and consequence, what would weaken security is refused. Called by config/converting.ts and, to say what a file
 // is, by config/foreign.ts. Sources: mosquitto.conf(5) of 2.0.11, the options of 2.1, both on the wire where they differ.
+
+import { Report } from '../report.ts';
 import type { BlockNode } from '../text/node.ts';
 import { blockNode } from '../text/node.ts';
 import { placeBroker } from './broker.ts';
@@ -9,7 +11,6 @@ import { optionNamed } from './options.ts';
 import { placeListeners } from './place.ts';
 import { type Files, readDraft } from './read.ts';
 import { placeBridges } from './remote.ts';
-import { Report } from './report.ts';
 import { type PluginImport, placeSecurity } from './security.ts';
 
 export interface MosquittoParts {

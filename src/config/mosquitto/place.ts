@@ -2,11 +2,11 @@
 // tree and the report. Who may log in is security.ts's. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
 import { isIP } from 'node:net';
 import type { Position } from '../problem.ts';
+import type { Report } from '../report.ts';
+import { child, listOf, put } from '../text/grow.ts';
 import { type BlockNode, blockNode } from '../text/node.ts';
 import { parseDuration } from '../values.ts';
 import type { Draft, ListenerDraft, Settings } from './draft.ts';
-import type { Report } from './report.ts';
-import { child, listOf, put } from './tree.ts';
 
 /** A listener in the making. */
 export interface PlacedListener {

@@ -2,6 +2,7 @@
 // of options that have no counterpart. Called by mosquitto.ts. As mosquitto does, each file begins without a listener and without a bridge
 // of its own. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
 import { join } from 'node:path';
+import type { Report } from '../report.ts';
 import { nearest } from '../values.ts';
 import {
   type BridgeDraft,
@@ -16,7 +17,6 @@ import {
 import { flagOf, type Line, linesOf, numberOf, words } from './lines.ts';
 import type { Option } from './option.ts';
 import { OPTION_KEYS, optionNamed } from './options.ts';
-import type { Report } from './report.ts';
 
 /** The files an import may read. */
 export interface Files {

@@ -2,13 +2,13 @@
 // TLS stays TLS, the session stays the same one at every start, the QoS of a topic line is a ceiling.
 // Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
 import type { Position } from '../problem.ts';
+import type { Report } from '../report.ts';
+import { append, child, listOf, put } from '../text/grow.ts';
 import { type BlockNode, blockNode } from '../text/node.ts';
 import { checkTopicFilter } from '../values.ts';
 import type { BridgeDraft, Draft, Settings } from './draft.ts';
 import { type Line, words } from './lines.ts';
 import { placeVersion, seconds } from './place.ts';
-import type { Report } from './report.ts';
-import { append, child, listOf, put } from './tree.ts';
 
 export function placeBridges(draft: Draft, root: BlockNode, hostname: string, report: Report): void {
   for (const bridge of draft.bridges) {

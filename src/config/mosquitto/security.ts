@@ -2,11 +2,11 @@
 // mosquitto.ts when the listeners are placed; fills the tree and the report. A plugin that cannot be asked here closes what it guarded.
 // Sources: mosquitto.conf(5), mosquitto 2.0.11 and 2.1 on the wire.
 import type { Position } from '../problem.ts';
+import type { Report } from '../report.ts';
+import { put } from '../text/grow.ts';
 import type { BlockNode } from '../text/node.ts';
 import type { Draft, PluginDraft, SecurityDraft, Settings } from './draft.ts';
 import type { PlacedListener } from './place.ts';
-import type { Report } from './report.ts';
-import { put } from './tree.ts';
 
 /** What mosquitto_dynamic_security.so gives, as other files. */
 export type PluginImport = (plugin: PluginDraft, target: BlockNode, report: Report) => boolean;

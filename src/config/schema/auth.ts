@@ -4,7 +4,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkNetwork, maskUrl } from '../values.ts';
-import { block, ignored, list, optional, pairs } from './blocks.ts';
+import { block, ignored, list, needless, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, text, word } from './keys.ts';
 import { SECRET_HEADER } from './listeners.ts';
 
@@ -172,6 +172,7 @@ export const AUTH = block(
     jwt: optional(JWT, { unknown: 'error', text: 'Clients that send a token as their password.' }),
     limits: AUTH_LIMITS,
     http_auth: HTTP_AUTH,
+    cache: needless('verdicts are remembered as long as they hold; no effect', 'block'),
     enable: ignored('authentication cannot be switched off as a whole; no effect', 'true | false'),
   },
   { unknown: 'warn', text: 'Who may connect and what they may do.' },

@@ -1,9 +1,8 @@
 // The words the schema is written in, for keys that hold others: lists, blocks, blocks with free names, names with a text each.
 // Used by schema*.ts. Checked blocks are objects without prototype, so that no name in a file can reach one.
 
-import type { Position } from '../problem.ts';
 import type { Sink } from '../sink.ts';
-import { type BlockNode, isNull, joinPath, type Node } from '../text/node.ts';
+import { type BlockNode, isNull, joinPath, type Member, type Node } from '../text/node.ts';
 import type { TreeValue } from '../tree.ts';
 import { nearest } from '../values.ts';
 import { type Checked, type Fields, type Ignored, type Key, kindOf, required } from './key.ts';
@@ -46,15 +45,20 @@ export function list<T>(
 interface BlockOptions {
   readonly text: string;
   /** What a key that is not in the table is. */
-  readonly unknown: 'error' | 'warn';
+  readonly unknown: Unknown;
 }
+
+/** foreign: an error where the name is close to a known one, is no block, or sounds like security; a block of something else warns. */
+type Unknown = 'error' | 'warn' | 'foreign';
+
+const GUARDS = /auth|acl|access|secur|user|passw|tls|ssl|cert/i;
 
 function readFields<F extends Fields>(
   fields: F,
   node: BlockNode,
   path: string,
   sink: Sink,
-  unknown: BlockOptions['unknown'],
+  unknown: Unknown,
   skip?: (key: string, value: Node) => boolean,
 ): Checked<F> {
   const values = Object.create(null) as Record<string, unknown>;
@@ -66,7 +70,7 @@ function readFields<F extends Fields>(
   }
   for (const [key, member] of node.fields) {
     if (Object.hasOwn(fields, key) || skip?.(key, member.value)) continue;
-    reportUnknown(Object.keys(fields), key, member.at, path, sink, unknown);
+    reportUnknown(Object.keys(fields), key, member, path, sink, unknown);
   }
   return values as Checked<F>;
 }
@@ -74,14 +78,16 @@ function readFields<F extends Fields>(
 function reportUnknown(
   known: readonly string[],
   key: string,
-  at: Position,
+  { at, value }: Member,
   path: string,
   sink: Sink,
-  unknown: BlockOptions['unknown'],
+  unknown: Unknown,
 ): void {
-  const close = sink.full ? null : nearest(key, known);
+  const close = sink.full && unknown !== 'foreign' ? null : nearest(key, known);
+  const stops =
+    unknown === 'error' || (unknown === 'foreign' && (close !== null || value.kind !== 'block' || GUARDS.test(key)));
   const message = `unknown key${close === null ? '' : `; did you mean ${close}?`}`;
-  if (unknown === 'error') sink.problem(at, joinPath(path, key), message);
+  if (stops) sink.problem(at, joinPath(path, key), message);
   else sink.warn(at, joinPath(path, key), `${message}${close === null ? '; it has no effect' : ' It has no effect'}`);
 }
 
@@ -219,6 +225,19 @@ export function pairs(options: {
     },
     missing: () => [],
     show: (value, mask) => showMap(new Map(value), (entry, name) => (mask && isSecret(name) ? '***' : entry)),
+  };
+}
+
+/** The same, where nothing is missed by it: all such keys of a file are told in one line. */
+export function needless(what: string, type = 'anything'): Key<Ignored | null> {
+  const key = ignored(what, type);
+  return {
+    ...key,
+    doc: { ...key.doc, quiet: true },
+    read(node, path, sink) {
+      if (!isNull(node)) sink.needless(node.at, path);
+      return null;
+    },
   };
 }
 

@@ -3,7 +3,7 @@
 // Sources: NanoMQ's documentation of its bridges, whose names, units and defaults are kept.
 
 import { checkNngUrl, checkTopicFilter, checkTopicName } from '../values.ts';
-import { block, ignored, list, named, optional, pairs } from './blocks.ts';
+import { block, ignored, list, named, needless, optional, pairs } from './blocks.ts';
 import { digit, duration, flag, int, seconds, size, text, word } from './keys.ts';
 import { checkMode, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
 import { withPreset } from './preset.ts';
@@ -243,7 +243,7 @@ export const MQTT_SUBSCRIPTION = block(
     retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
     retain_handling: digit([0, 1, 2], { default: 0, text: 'Retain Handling (MQTT 5).' }),
     nolocal: flag({ default: true, text: 'No Local (MQTT 5): not what this bridge sent itself.' }),
-    stream_id: ignored('QUIC streams are not supported', 'number'),
+    stream_id: needless('QUIC streams are not supported', 'number'),
     ...AFFIXES,
   },
   { unknown: 'warn', text: 'One rule.' },
@@ -261,7 +261,7 @@ const QUIC = Object.fromEntries(
     'quic_multi_stream',
     'quic_qos_priority',
     'quic_0rtt',
-  ].map((key) => [key, ignored('QUIC is not supported', 'anything')]),
+  ].map((key) => [key, needless('QUIC is not supported', 'anything')]),
 );
 const SECONDS = (what: string) => seconds({ default: 0, max: 0xffffffff, text: what });
 const USER_PROPERTY = pairs({ text: 'User properties (MQTT 5).', example: { site: 'north' } });
@@ -365,7 +365,7 @@ export const MQTT_BRIDGE = block(
         ...Object.fromEntries(
           ['quickack', 'keepidle', 'keepintvl', 'keepcnt', 'sendtimeo', 'recvtimeo'].map((key) => [
             key,
-            ignored('this TCP option is left to the system; no effect', 'anything'),
+            needless('this TCP option is left to the system; no effect', 'anything'),
           ]),
         ),
       },
@@ -397,8 +397,8 @@ export const MQTT_BRIDGE = block(
       text: 'Servers to try after server.',
       example: ['mqtt-tcp://backup.example.org:1883'],
     }),
-    max_parallel_processes: ignored('one connection keeps the order; no effect', 'number'),
-    resend_wait: ignored('no effect', 'number'),
+    max_parallel_processes: needless('one connection keeps the order; no effect', 'number'),
+    resend_wait: needless('no effect', 'number'),
     ...QUIC,
   },
   { unknown: 'warn', text: 'A remote MQTT broker.' },

@@ -3,7 +3,7 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkTopicFilter, maskUrl } from '../values.ts';
-import { block, ignored, list, named, optional, pairs } from './blocks.ts';
+import { block, ignored, list, named, needless, optional, pairs } from './blocks.ts';
 import { duration, flag, int, masked, real, size, text, word } from './keys.ts';
 import { checkBind, SECRET_HEADER, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
 
@@ -106,16 +106,16 @@ export const MQTT = block(
       default: '10s',
       text: 'How often the values below $SYS are published. 0 = there is no $SYS.',
     }),
-    property_size: ignored('the number of properties is not limited by a key of its own; no effect', 'number'),
-    retry_interval: ignored(
+    property_size: needless('the number of properties is not limited by a key of its own; no effect', 'number'),
+    retry_interval: needless(
       'messages are sent again when a client comes back, not after a time; no effect',
       'duration',
     ),
-    await_rel_timeout: ignored(
+    await_rel_timeout: needless(
       'QoS 2 messages wait for their PUBREL as long as the session lives; no effect',
       'duration',
     ),
-    batch_resend: ignored('what waits is always sent in batches; no effect', 'true | false'),
+    batch_resend: needless('what waits is always sent in batches; no effect', 'true | false'),
   },
   { unknown: 'warn', text: 'Limits and features of MQTT.' },
 );
@@ -360,14 +360,14 @@ const PRESET_SESSION = block(
 
 /** Blocks of NanoMQ that mean something here, and those for what is not here. */
 export const FOREIGN = {
-  system: ignored('threads and processes are not configured; no effect', 'block'),
+  system: needless('threads and processes are not configured; no effect', 'block'),
   sqlite: optional(
     {
       enable: flag({ default: true, text: 'Whether persistence is on.' }),
       mounted_file_path: text({ default: '.', text: 'Folder of the database.' }),
-      disk_cache_size: ignored('the size of the database is persistence.max_size; no effect', 'number'),
-      flush_mem_threshold: ignored('writes are grouped by time, see persistence.sync; no effect', 'number'),
-      resend_interval: ignored('messages are sent again when a client comes back; no effect', 'number'),
+      disk_cache_size: needless('the size of the database is persistence.max_size; no effect', 'number'),
+      flush_mem_threshold: needless('writes are grouped by time, see persistence.sync; no effect', 'number'),
+      resend_interval: needless('messages are sent again when a client comes back; no effect', 'number'),
     },
     {
       unknown: 'warn',
@@ -386,6 +386,6 @@ export const FOREIGN = {
   exchange: ignored('exchanges are not supported', 'block'),
   parquet: ignored('parquet files are not supported', 'block'),
   blf: ignored('BLF files are not supported', 'block'),
-  cmd: ignored('no effect', 'block'),
-  license: ignored('no licence is needed', 'block'),
+  cmd: needless('no effect', 'block'),
+  license: needless('no licence is needed', 'block'),
 };

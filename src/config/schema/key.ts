@@ -30,6 +30,8 @@ export interface KeyDoc {
   readonly secret?: boolean;
   /** Accepted from NanoMQ's files, without effect. */
   readonly ignored?: boolean;
+  /** Nobody misses the effect. */
+  readonly quiet?: boolean;
 }
 
 /** What a key holds inside, for the reference. */

@@ -26,5 +26,5 @@ export const SECTIONS = {
   broker: BROKER,
 };
 
-export const ROOT = block({ ...SECTIONS, ...FOREIGN }, { unknown: 'error', text: 'The configuration.' });
+export const ROOT = block({ ...SECTIONS, ...FOREIGN }, { unknown: 'foreign', text: 'The configuration.' });
 export type CheckedRoot = ValueOf<typeof ROOT>;
