@@ -7,6 +7,9 @@
 import type { BridgesConfig } from './bridges.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
+import type { Effective } from './schema/effective.ts';
+import type { Checked } from './schema/key.ts';
+import type { TLS_CLIENT, TLS_SERVER } from './schema/listeners.ts';
 import type { Tree } from './tree.ts';
 
 export type { Position, Problem } from './problem.ts';
@@ -17,34 +20,15 @@ export type QosLevel = 0 | 1 | 2;
 export type TlsVersion = 'TLSv1.2' | 'TLSv1.3';
 
 /** Server side of TLS: takes the place of transport's TlsServerOptions. */
-export interface TlsServerConfig {
+export type TlsServerConfig = Omit<Effective<Checked<typeof TLS_SERVER>>, 'keyfile' | 'certfile' | 'minVersion'> & {
+  readonly minVersion: TlsVersion;
   readonly keyfile: string;
   readonly certfile: string;
-  readonly cacertfile: string | null;
-  readonly crlfile: string | null;
-  readonly keyPassword: string | null;
-  readonly verifyPeer: boolean;
-  readonly failIfNoPeerCert: boolean;
-  readonly alpn: readonly string[];
-  readonly minVersion: TlsVersion;
-  /** null = those of Node.js. */
-  readonly ciphers: string | null;
-}
-
+};
 /** Client side of TLS: takes the place of transport's TlsClientOptions. */
-export interface TlsClientConfig {
-  readonly ca: string | null;
-  readonly cert: string | null;
-  readonly key: string | null;
-  readonly keyPassword: string | null;
-  readonly verify: boolean;
-  /** Whether the name in the certificate counts. */
-  readonly verifyName: boolean;
-  readonly serverName: string | null;
+export type TlsClientConfig = Omit<Effective<Checked<typeof TLS_CLIENT>>, 'minVersion'> & {
   readonly minVersion: TlsVersion;
-  /** null = those of Node.js. */
-  readonly ciphers: string | null;
-}
+};
 
 /** Certificate for one server name: of a listener or a proxy that has more than one. */
 export interface TlsNameConfig {

@@ -24,12 +24,11 @@ import {
   SUBSCRIPTION,
 } from '../schema/bridges.ts';
 import { type Effective, effective } from '../schema/effective.ts';
-import type { Checked, ValueOf } from '../schema/key.ts';
-import type { TLS_CLIENT } from '../schema/listeners.ts';
+import type { ValueOf } from '../schema/key.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { maskUrl, nngScheme } from '../values.ts';
-import { address, tlsServer, tlsVersion } from './values.ts';
+import { address, tlsClient, tlsServer, tlsVersion } from './values.ts';
 
 type PubKeys = ValueOf<typeof NNG_PUB>;
 type SubKeys = ValueOf<typeof NNG_SUB>;
@@ -52,20 +51,6 @@ const SYSTEM_TLS: TlsClientConfig = {
   minVersion: 'TLSv1.2',
   ciphers: null,
 };
-
-export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
-  return {
-    ca: block.ca,
-    cert: block.cert,
-    key: block.key,
-    keyPassword: block.key_password,
-    verify: block.verify,
-    verifyName: block.verify_name,
-    serverName: block.servername,
-    minVersion: tlsVersion(block.min_version),
-    ciphers: block.ciphers,
-  };
-}
 
 export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
   const { compat, pub, sub, push, pull, pair } = root.bridges.nng;

@@ -15,8 +15,7 @@ import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { isLoopback } from '../values.ts';
 import { buildWebUsers } from '../webusers.ts';
-import { tlsClient } from './bridges.ts';
-import { address, checkHttpUrl, qos, tlsServer } from './values.ts';
+import { address, checkHttpUrl, qos, tlsClient, tlsServer } from './values.ts';
 
 export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
   return {

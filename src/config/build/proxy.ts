@@ -2,25 +2,18 @@
 // servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
 
 import { compilePattern } from '../pattern.ts';
-import type {
-  DiscoveryConfig,
-  MapEntry,
-  ProxyConfig,
-  ProxyFilterConfig,
-  ProxyMapConfig,
-  RouteConfig,
-  ShareConfig,
-  UpstreamConfig,
-  UpstreamServer,
-} from '../proxy.ts';
+import type { Position } from '../problem.ts';
+import type { MapEntry, ProxyConfig, UpstreamConfig, UpstreamServer } from '../proxy.ts';
+import { type Effective, effective } from '../schema/effective.ts';
+import type { ValueOf } from '../schema/key.ts';
+import { PROXY, UPSTREAMS } from '../schema/proxy.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { nearest } from '../values.ts';
-import { tlsClient } from './bridges.ts';
-import { address, checkHttpUrl, proxyProtocolFrom, tlsNames, tlsServer } from './values.ts';
+import { address, checkHttpUrl, proxyProtocolFrom, tlsClient, tlsNames, tlsServer } from './values.ts';
 
-type ProxyKeys = CheckedRoot['proxy'] extends ReadonlyMap<string, infer T> ? T : never;
-type UpstreamKeys = CheckedRoot['upstreams'] extends ReadonlyMap<string, infer T> ? T : never;
+type ProxyKeys = ValueOf<typeof PROXY.item>;
+type UpstreamKeys = ValueOf<typeof UPSTREAMS.item>;
 export type HasEnv = (name: string) => boolean;
 
 /** The built-in broker as the target of a route. */
@@ -40,48 +33,28 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
     sink.refuse(block.tls, 'use_identity_as_username', 'needs verify_peer, else anybody could be anyone');
   }
+  const { tls, routes, map, split, deny, allow, filter, inspect, ...own } = effective(PROXY.item, block);
+  checkShares(block.split, sink);
+  for (const route of block.routes) checkShares(route.split, sink);
   return {
+    ...own,
     name,
-    enable: block.enable,
-    bind: block.bind,
     host,
     port,
-    protocol: block.protocol,
-    udpTimeoutMs: block.udp_timeout,
     tls: block.tls === null ? null : tlsServer(block.tls, sink),
     tlsNames: tlsNames(block.tls?.certificates ?? []),
-    useIdentityAsUsername: block.tls?.use_identity_as_username ?? false,
-    proxyProtocol: block.proxy_protocol,
+    useIdentityAsUsername: tls?.useIdentityAsUsername ?? false,
     proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
-    preread: block.preread,
-    nonMqtt: block.non_mqtt,
-    prereadMaxBytes: block.preread_max_bytes,
-    prereadTimeoutMs: block.preread_timeout,
-    connectTimeoutMs: block.connect_timeout,
-    idleTimeoutMs: block.idle_timeout,
-    halfClose: block.half_close,
-    nextUpstream: { tries: block.next_upstream.tries, timeoutMs: block.next_upstream.timeout },
-    reject: block.reject,
-    set: { clientId: block.set.clientid, username: block.set.username, password: block.set.password },
-    routes: buildRoutes(block.routes, sink),
-    map: block.map === null ? null : buildMap(block.map, sink),
-    split: shares(block.split, sink),
-    splitKey: block.split_key,
-    default: block.default,
-    maxConnections: block.max_connections,
-    limitConn: {
-      perIp: block.limit_conn.per_ip,
-      perClientId: block.limit_conn.per_clientid,
-      perUsername: block.limit_conn.per_username,
-    },
-    limitRate: { connectsPerSecond: block.limit_rate.connects },
-    deny: block.deny.map((match) => match.conditions),
-    allow: block.allow.map((match) => match.conditions),
-    filter: block.inspect ? buildFilter(block.filter) : null,
-    accessLog:
-      block.access_log === null
-        ? null
-        : { file: block.access_log.file, format: block.access_log.format, rotation: block.access_log.rotation },
+    routes: routes.map((route, i) => ({
+      ...route,
+      match: route.match.conditions,
+      source: sink.at(block.routes[i]),
+    })),
+    map: block.map === null || map === null ? null : { ...map, values: mapEntries(block.map, sink) },
+    split,
+    deny: deny.map((match) => match.conditions),
+    allow: allow.map((match) => match.conditions),
+    filter: inspect ? filter : null,
     source: sink.at(block),
   };
 }
@@ -118,33 +91,12 @@ function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
     checkEnv(block.set, key, block.set[key], hasEnv, sink);
 }
 
-function buildRoutes(routes: ProxyKeys['routes'], sink: Sink): RouteConfig[] {
-  return routes.map((route) => ({
-    match: route.match.conditions,
-    upstream: route.upstream,
-    split: shares(route.split, sink),
-    source: sink.at(route),
-  }));
-}
-
-function buildFilter(filter: ProxyKeys['filter']): ProxyFilterConfig {
-  return {
-    prefix: filter.prefix,
-    publish: filter.publish,
-    subscribe: filter.subscribe,
-    denied: filter.denied,
-    messagesPerSecond: filter.messages,
-    userProperties: filter.user_properties,
-  };
-}
-
-function shares(split: ProxyKeys['split'], sink: Sink): ShareConfig[] {
+function checkShares(split: ProxyKeys['split'], sink: Sink): void {
   const sum = split.reduce((total, { percent }) => total + Math.max(0, percent), 0);
   if (sum > 10_000) sink.refuse(split[split.length - 1], 'percent', 'the shares are more than 100 percent');
-  return split.map(({ percent, upstream }) => ({ percent, upstream }));
 }
 
-function buildMap(map: NonNullable<ProxyKeys['map']>, sink: Sink): ProxyMapConfig {
+function mapEntries(map: NonNullable<ProxyKeys['map']>, sink: Sink): MapEntry[] {
   const values: MapEntry[] = [];
   for (const [key, upstream] of map.values) {
     if (!key.startsWith('~')) {
@@ -157,13 +109,7 @@ function buildMap(map: NonNullable<ProxyKeys['map']>, sink: Sink): ProxyMapConfi
     if (typeof pattern === 'string') sink.refuse(map, 'values', `${key}: ${pattern}`);
     else values.push({ key, pattern, upstream });
   }
-  return {
-    source: map.source,
-    ignoreCase: map.ignore_case,
-    hostnames: map.hostnames,
-    values,
-    default: map.default,
-  };
+  return values;
 }
 
 function checkUdp(block: ProxyKeys, sink: Sink): void {
@@ -229,31 +175,10 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
     sink.refuse(block, 'servers', 'at least one is needed, or discover');
   else if (block.servers.length > 0 && block.servers.every((server) => server.down) && block.discover === null)
     sink.doubt(block, 'servers', 'every server is down');
-  return {
-    name,
-    balance: block.balance,
-    hashKey: block.hash_key,
-    servers: block.servers.map((server) => upstreamServer(server, sink)),
-    discover: block.discover === null ? null : discovery(block.discover, sink),
-    health:
-      block.health === null
-        ? null
-        : {
-            type: block.health.type,
-            intervalMs: block.health.interval,
-            timeoutMs: block.health.timeout,
-            fails: block.health.fails,
-            passes: block.health.passes,
-            anyConnack: block.health.any_connack,
-            username: block.health.username,
-            password: block.health.password,
-          },
-    tls: block.tls === null ? null : tlsClient(block.tls),
-    slowStartMs: block.slow_start,
-    dnsRefreshMs: block.dns_refresh,
-    sendProxyProtocol: block.send_proxy_protocol,
-    source: sink.at(block),
-  };
+  const own = effective(UPSTREAMS.item, block);
+  const servers = own.servers.map((server, i) => upstreamServer(server, sink.at(block.servers[i])));
+  const tls = block.tls === null ? null : tlsClient(block.tls);
+  return { ...own, name, servers, tls, discover: discovery(block.discover, own.discover, sink), source: sink.at(block) };
 }
 
 /** Keys that a type of discovery cannot do without. */
@@ -265,34 +190,18 @@ const REQUIRED = {
   consul: ['name', 'url'],
 } as const;
 
-function discovery(block: NonNullable<UpstreamKeys['discover']>, sink: Sink): DiscoveryConfig {
+type Discover = UpstreamKeys['discover'];
+
+function discovery(block: Discover, own: Effective<Discover>, sink: Sink): UpstreamConfig['discover'] {
+  if (block === null || own === null) return null;
   for (const key of REQUIRED[block.type])
     if (block[key] === '' || block[key] === 0) sink.refuse(block, key, `required with type = ${block.type}`);
   if (block.url !== '') checkHttpUrl(block, block.url, sink);
-  const { type, name, port, resolver, path, url, token, tag, datacenter } = block;
-  return {
-    ...{ type, name, port, resolver, path, url, token, tag, datacenter },
-    tls: block.tls === null ? null : tlsClient(block.tls),
-    weightLabel: block.weight_label,
-    refreshMs: block.refresh,
-    timeoutMs: block.timeout,
-  };
+  return { ...own, tls: block.tls === null ? null : tlsClient(block.tls) };
 }
 
-function upstreamServer(server: UpstreamKeys['servers'][number], sink: Sink): UpstreamServer {
+function upstreamServer(server: Effective<UpstreamKeys>['servers'][number], source: Position): UpstreamServer {
   const isUnix = server.addr.startsWith('unix:');
   const { host, port } = isUnix ? { host: '', port: 0 } : address(server.addr);
-  return {
-    addr: server.addr,
-    host,
-    port,
-    path: isUnix ? server.addr.slice('unix:'.length) : null,
-    weight: server.weight,
-    backup: server.backup,
-    down: server.down,
-    maxFails: server.max_fails,
-    failTimeoutMs: server.fail_timeout,
-    maxConns: server.max_conns,
-    source: sink.at(server),
-  };
+  return { ...server, host, port, path: isUnix ? server.addr.slice('unix:'.length) : null, source };
 }

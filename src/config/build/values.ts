@@ -1,8 +1,9 @@
 // Small steps that the files build*.ts share: addresses, QoS, the server side of TLS, PROXY protocol, URLs.
 // Pure: problems go to the sink. Values have been checked one by one by the schema before.
-import type { QosLevel, TlsNameConfig, TlsServerConfig, TlsVersion } from '../config.ts';
+import type { QosLevel, TlsClientConfig, TlsNameConfig, TlsServerConfig, TlsVersion } from '../config.ts';
+import { effectiveFields } from '../schema/effective.ts';
 import type { Checked } from '../schema/key.ts';
-import type { CERTIFICATES, TLS_SERVER } from '../schema/listeners.ts';
+import { type CERTIFICATES, TLS_CLIENT, TLS_SERVER } from '../schema/listeners.ts';
 import type { Sink } from '../sink.ts';
 import { type Address, isLoopback, parseAddress } from '../values.ts';
 
@@ -37,18 +38,11 @@ export function tlsServer(block: TlsKeys, sink: Sink): TlsServerConfig | null {
     );
   }
   if (keyfile === null || certfile === null) return null;
-  return {
-    keyfile,
-    certfile,
-    cacertfile: block.cacertfile,
-    crlfile: block.crlfile,
-    keyPassword: block.key_password,
-    verifyPeer: block.verify_peer,
-    failIfNoPeerCert: block.fail_if_no_peer_cert,
-    alpn: block.alpn,
-    minVersion: tlsVersion(block.min_version),
-    ciphers: block.ciphers,
-  };
+  return { ...effectiveFields(TLS_SERVER, block), minVersion: tlsVersion(block.min_version), keyfile, certfile };
+}
+
+export function tlsClient(block: Checked<typeof TLS_CLIENT>): TlsClientConfig {
+  return { ...effectiveFields(TLS_CLIENT, block), minVersion: tlsVersion(block.min_version) };
 }
 
 /** The certificates by server name. */

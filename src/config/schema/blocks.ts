@@ -128,12 +128,15 @@ export function optional<F extends Fields>(fields: F, options: BlockOptions): Ke
   };
 }
 
+/** Blocks with free names; `item` is the key of one of them. */
+export interface Named<T> extends Key<ReadonlyMap<string, T>> {
+  readonly item: Key<T>;
+}
+
 /** Blocks with free names, in the order of the file. */
-export function named<T>(
-  item: Key<T>,
-  options: { readonly text: string; readonly example: string },
-): Key<ReadonlyMap<string, T>> {
+export function named<T>(item: Key<T>, options: { readonly text: string; readonly example: string }): Named<T> {
   return {
+    item,
     doc: { type: 'named blocks', default: null, text: options.text },
     inside: { kind: 'named', item, example: options.example, group: false },
     read(node, path, sink) {

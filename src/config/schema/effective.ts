@@ -2,7 +2,7 @@
 // Called by config/build/*.ts; the types of config/bridges.ts, proxy.ts and config.ts are made from Effective. Pure.
 // max_send_queue_len becomes maxSendQueueLen; a time has its unit at the end (reconnect_max: reconnectMaxMs); ignored keys are left out.
 // Objects of a key that reads itself (a condition of a route) and names that users choose stay as they are.
-import type { Fields, Ignored, Key, KeyDoc, Quantity } from './key.ts';
+import type { Checked, Fields, Ignored, Key, KeyDoc, Quantity } from './key.ts';
 
 /** Words of the file that are more than one word, or misspelt, and how code spells them. */
 const WORDS = {
@@ -45,6 +45,11 @@ export function codeName(key: string, { counts }: Pick<KeyDoc, 'counts'>): strin
 /** The effective form of a block that `key` has read. */
 export function effective<T>(key: Key<T>, value: T): Effective<T> {
   return convert(key, value) as Effective<T>;
+}
+
+/** The effective form of those members of `block` that are in `fields`. */
+export function effectiveFields<F extends Fields>(fields: F, block: Checked<F>): Effective<Checked<F>> {
+  return convertFields(fields, block) as Effective<Checked<F>>;
 }
 
 function convert(key: Key<unknown>, value: unknown): unknown {

@@ -24,7 +24,7 @@ export interface KeyDoc {
   /** Unit of a bare number. */
   readonly unit?: string;
   /** What the value is a number of, where its name in code says so: reconnect_max is reconnectMaxMs there. */
-  readonly counts?: 'Ms' | 'Seconds';
+  readonly counts?: 'Ms' | 'Seconds' | 'PerSecond';
   /** A change takes a restart. */
   readonly restart?: boolean;
   readonly secret?: boolean;

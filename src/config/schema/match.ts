@@ -1,12 +1,23 @@
 // What a route, allow or deny of a proxy has to fit: the block form and the text form of conditions, patterns compiled.
 // Data for proxy.ts. Must not repeat a value in a message: it may be a name of a person.
 // Sources: NGINX's map (~ and ~* before patterns), docs/proxy.md (the text form).
-import type { TreeValue } from '../config.ts';
 import { compilePattern } from '../pattern.ts';
-import type { MatchField, MatchOp, RouteCondition } from '../proxy.ts';
 import { isNull, joinPath, type Node } from '../text/node.ts';
+import type { TreeValue } from '../tree.ts';
 import { nearest } from '../values.ts';
 import type { Key } from './key.ts';
+
+export type MatchField = 'clientid' | 'username' | 'version' | 'sni' | 'listener' | 'remote_addr' | 'cert_cn';
+export type MatchOp = '==' | '!=' | '=~' | '!~' | '=~*' | '!~*';
+
+export interface RouteCondition {
+  readonly field: MatchField;
+  readonly op: MatchOp;
+  /** The text to compare, or the pattern without its marks. */
+  readonly value: string;
+  /** Compiled for the linear engine, case already cared for; null for == and !=. */
+  readonly pattern: RegExp | null;
+}
 
 const FIELDS: readonly MatchField[] = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'cert_cn'];
 const TEXT_FORM = /^\s*([a-z_]{1,20})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;

@@ -1,10 +1,10 @@
 // The keys of proxy and upstreams: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here, a field in config/config.ts and a line in config/build/proxy.ts, then run `make docs`.
+// Data for schema.ts; to add a key, add a row here and its name in code to proxy/proxy.ts, then run `make docs`.
 // Sources: NGINX's stream modules (mqtt_preread, upstream, limit_conn), whose defaults are kept where they suit MQTT.
 
 import { isNull, type ScalarNode } from '../text/node.ts';
 import { block, list, named, optional, pairs } from './blocks.ts';
-import type { Key } from './key.ts';
+import type { Key, Quantity } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
 import { CERTIFICATES, checkBind, PROXY_FROM, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
 import { MATCH } from './match.ts';
@@ -57,9 +57,9 @@ function rate(node: ScalarNode): number | undefined {
   return Number(found[1]) / (found[2] === 'h' ? 3600 : found[2] === 'm' ? 60 : 1);
 }
 /** A number of events a second; shown as such. */
-function rateKey(what: string): Key<number> {
-  return {
-    doc: { type: 'number/s, number/m or number/h', default: 0, text: what, example: '100/s' },
+function rateKey(what: string): Key<Quantity<'PerSecond'>> {
+  const key: Key<number> = {
+    doc: { type: 'number/s, number/m or number/h', default: 0, text: what, example: '100/s', counts: 'PerSecond' },
     inside: null,
     read(node, path, sink) {
       if (isNull(node)) return 0;
@@ -69,6 +69,7 @@ function rateKey(what: string): Key<number> {
     missing: () => 0,
     show: (value) => value,
   };
+  return key as Key<Quantity<'PerSecond'>>;
 }
 
 /** A part of the clients, in hundredths of a percent; "*" = all that are left. */
