@@ -7,8 +7,9 @@
 import type { BridgesConfig } from './bridges.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
+import type { BROKER, LOG, MQTT } from './schema/core.ts';
 import type { Effective } from './schema/effective.ts';
-import type { Checked } from './schema/key.ts';
+import type { Checked, ValueOf } from './schema/key.ts';
 import type { TLS_CLIENT, TLS_SERVER } from './schema/listeners.ts';
 import type { Tree } from './tree.ts';
 
@@ -85,49 +86,7 @@ export interface ListenerConfig {
   readonly source: Position;
 }
 
-export interface MqttConfig {
-  /** Bytes of a whole Control Packet. */
-  readonly maxPacketSize: number;
-  /** Bytes of a payload. */
-  readonly maxPayloadSize: number;
-  /** 0 = no topic aliases. */
-  readonly maxTopicAlias: number;
-  readonly keepaliveMultiplier: number;
-  /** Seconds; 0 = whatever the client asks for. */
-  readonly maxKeepaliveSeconds: number;
-  /** Outgoing QoS 1 and 2 messages in flight to one client. */
-  readonly maxInflightWindow: number;
-  /** Messages in the queue of one session. */
-  readonly maxMqueueLen: number;
-  readonly maxMqueueBytes: number;
-  readonly queueQos0: boolean;
-  /** Incoming QoS 1 and 2 messages of one client that are not done: the Receive Maximum it is told. */
-  readonly maxAwaitingRel: number;
-  readonly maxSessionExpiryMs: number;
-  readonly maxQos: QosLevel;
-  readonly retainAvailable: boolean;
-  readonly wildcardAvailable: boolean;
-  readonly sharedAvailable: boolean;
-  readonly maxTopicLevels: number;
-  /** What client ids have to begin with; '' = anything. */
-  readonly clientIdPrefix: string;
-  /** Sessions, subscriptions of one session and of all, retained messages and their memory; 0 = no limit. */
-  readonly maxSessions: number;
-  readonly maxSubscriptions: number;
-  readonly maxTotalSubscriptions: number;
-  readonly maxRetainedMessages: number;
-  readonly maxRetainedBytes: number;
-  /** Bytes a slow reader may leave unsent. */
-  readonly maxClientWriteBuffer: number;
-  readonly sendTimeoutMs: number;
-  /** Connections a second. */
-  readonly maxConnectRate: number;
-  readonly maxPendingConnections: number;
-  /** Bytes; 0 = chosen by the memory of the machine. */
-  readonly memoryBudget: number;
-  /** 0 = nothing is published below $SYS. */
-  readonly sysIntervalMs: number;
-}
+export type MqttConfig = Effective<ValueOf<typeof MQTT>>;
 
 /** Who an ACL rule is about: every field that is set has to fit. */
 export interface AclWho {
@@ -299,22 +258,10 @@ export interface WebhookConfig {
   readonly source: Position;
 }
 
-export interface LogConfig {
-  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
-  readonly to: readonly ('console' | 'file')[];
-  /** "" = the current folder. */
-  readonly dir: string;
-  readonly file: string;
-  readonly rotation: { readonly size: number; readonly count: number };
-  /** auto: pretty on a terminal, else json. */
-  readonly format: 'json' | 'pretty' | 'auto';
-}
+/** `to` holds only what is supported, each once, and is never empty. */
+export type LogConfig = Omit<Effective<ValueOf<typeof LOG>>, 'to'> & { readonly to: readonly ('console' | 'file')[] };
 
-export interface BrokerConfig {
-  readonly engine: 'native' | 'aedes';
-  readonly redis: string | null;
-  readonly source: Position;
-}
+export type BrokerConfig = Effective<ValueOf<typeof BROKER>> & { readonly source: Position };
 
 /** A session that is there before its client. */
 export interface PresetSession {

@@ -1,6 +1,9 @@
 // What is different between two configurations, and what it takes to get from one to the other.
 // Called by gateway/running.ts for each change while the gateway runs. Pure. Where something was written does not count, only what it says.
-import type { Config, HttpServerConfig, ListenerConfig } from './config.ts';
+import type { Config, ListenerConfig, Loaded } from './config.ts';
+import type { Key } from './schema/key.ts';
+import { ROOT_FIELDS } from './schema/schema.ts';
+import type { Tree, TreeValue } from './tree.ts';
 
 export type ChangeKind = 'added' | 'removed' | 'changed';
 
@@ -33,29 +36,30 @@ export interface Change {
   readonly rebind: boolean;
 }
 
-/** Sections as a whole: whether a change of them needs a restart. */
-const SECTIONS = [
-  ['mqtt', 'mqtt', false],
-  ['auth', 'auth', false],
-  ['persistence', 'persistence', true],
-  ['http_server', 'httpServer', true],
-  ['metrics', 'metrics', true],
-  ['webhook', 'webhook', false],
-  ['broker', 'broker', true],
-  ['preset', 'presets', false],
-] as const satisfies readonly (readonly [Change['part'], keyof Config, boolean])[];
+/** Sections as a whole, as the file and as the configuration name them. */
+const WHOLE = [
+  ['mqtt', 'mqtt'],
+  ['auth', 'auth'],
+  ['persistence', 'persistence'],
+  ['http_server', 'httpServer'],
+  ['metrics', 'metrics'],
+  ['webhook', 'webhook'],
+  ['broker', 'broker'],
+  ['preset', 'presets'],
+  ['log', 'log'],
+] as const satisfies readonly (readonly [Change['part'], keyof Config])[];
+
+/** A configuration and the tree it was made of. */
+type Side = Pick<Loaded, 'config' | 'tree'>;
 
 /** Every difference, listeners first, then sections, bridges, proxies and upstreams. */
-export function diffConfig(before: Config, after: Config): Change[] {
+export function diffConfig({ config: before, tree: was }: Side, { config: after, tree: is }: Side): Change[] {
   const changes: Change[] = named('listeners', before.listeners, after.listeners, rebinds);
-  for (const [part, key, restart] of SECTIONS) {
+  for (const [part, key] of WHOLE) {
     const kind = kindOf(before[key], after[key]);
-    const waits = restart && !(part === 'http_server' && onlyUsers(before.httpServer, after.httpServer));
-    if (kind !== null) changes.push({ part, name: null, kind, restart: waits, rebind: false });
-  }
-  const onlyLevel = same({ ...before.log, level: '' }, { ...after.log, level: '' });
-  if (!same(before.log, after.log)) {
-    changes.push({ part: 'log', name: null, kind: 'changed', restart: !onlyLevel, rebind: false });
+    if (kind === null) continue;
+    const restart = needsRestart(ROOT_FIELDS[part], was[part], is[part]);
+    changes.push({ part, name: null, kind, restart, rebind: false });
   }
   return [
     ...changes,
@@ -70,15 +74,32 @@ export function diffConfig(before: Config, after: Config): Change[] {
   ];
 }
 
-/** What of http_server is looked at with every request. */
-const WHO = ['username', 'password', 'users', 'jwtPublicKeyfile', 'jwtIssuer', 'jwtAudience', 'source'] as const;
+/** Whether a section that has changed holds a key whose change takes a restart, and that key is not as it was. */
+function needsRestart(section: Key<unknown>, before: TreeValue | undefined, after: TreeValue | undefined): boolean {
+  const keys = [...changedKeys(section, before, after)];
+  // What no key of the section says comes from another one (sqlite for persistence): any key may be meant.
+  const meant = keys.length > 0 ? keys : [...changedKeys(section, undefined, null)];
+  return meant.some((key) => key.doc.restart === true);
+}
 
-/** Whether only who is let in has changed: that holds at once. */
-function onlyUsers(before: HttpServerConfig | null, after: HttpServerConfig | null): boolean {
-  if (before === null || after === null) return false;
-  const rest = (http: HttpServerConfig): object =>
-    Object.fromEntries(Object.entries(http).filter(([key]) => !(WHO as readonly string[]).includes(key)));
-  return same(rest(before), rest(after));
+/** The keys that hold a value, inside of `key`, whose values differ; where a block is on one side only, all of its keys. */
+function* changedKeys(
+  key: Key<unknown>,
+  before: TreeValue | undefined,
+  after: TreeValue | undefined,
+): Generator<Key<unknown>> {
+  if (same(before, after)) return;
+  if (key.inside?.kind !== 'fields') yield key;
+  else {
+    const both = isTree(before) && isTree(after);
+    for (const [name, inner] of Object.entries(key.inside.fields))
+      if (both) yield* changedKeys(inner, before[name], after[name]);
+      else yield* changedKeys(inner, undefined, null);
+  }
+}
+
+function isTree(value: TreeValue | undefined): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** What of a listener is asked for at every CONNECT and needs no new socket. */

@@ -67,7 +67,7 @@ export class RunningConfig {
   loaded: Loaded;
   private readonly parts: RunningConfigParts;
   /** What the parts that take a restart were started with. */
-  private readonly started: Config;
+  private readonly started: Loaded;
   private readonly ok: Cell;
   /** Keys set by REST, by name: on top of the file until the next start. */
   private set: ReadonlyMap<string, string> = new Map();
@@ -76,7 +76,7 @@ export class RunningConfig {
 
   constructor(loaded: Loaded, parts: RunningConfigParts) {
     this.loaded = loaded;
-    this.started = loaded.config;
+    this.started = loaded;
     this.parts = parts;
     this.kept = new KeptFile(loaded.file === null ? null : (loaded.files[0] ?? null), parts.load, parts.log);
     this.ok = parts.metrics.cell(OK);
@@ -177,13 +177,13 @@ export class RunningConfig {
     if (!access.ok) return this.refused(access.error.message);
     running.broker.accessChanged();
     const clientsDropped = running.broker.dropRevoked(access.revoked);
-    const changes = diffConfig(this.loaded.config, next.config);
+    const changes = diffConfig(this.loaded, next);
     this.loaded = next;
     this.set = set;
     const bridges = !sparing || changes.some((change) => change.part.startsWith('bridges.'));
     const failed = await this.apply(running, next, changes, bridges);
     const { usersAdded, usersRemoved, usersChanged } = access;
-    const needRestart = diffConfig(this.started, next.config).filter((change) => change.restart);
+    const needRestart = diffConfig(this.started, next).filter((change) => change.restart);
     const report = {
       changed: changes.map(nameOf),
       usersAdded,

@@ -1,7 +1,7 @@
 // bridges.nng.push, pull and pair: what a configuration makes of them, and what it refuses.
 import { describe, expect, test } from 'vitest';
 import { diffConfig } from '../../src/config/reload.ts';
-import { config, problems, warnings } from '../harness/configfiles.ts';
+import { config, load, problems, warnings } from '../harness/configfiles.ts';
 
 const FORWARDS = 'forwards = [ { local_topic = "a/#", qos = 1 } ]';
 const SUBSCRIPTION = 'subscription = [ { remote_topic = "r" } ]';
@@ -47,7 +47,7 @@ describe('bridges.nng.push, pull and pair', () => {
     expect(warnings(idle)).toEqual([expect.stringContaining('nothing is kept')]);
   });
   test('are changes of their own at a reload', () => {
-    const changes = diffConfig(config(`${push()}\n${pull()}`), config(`${push('send_buffer = 1MB,')}\n${pair()}`));
+    const changes = diffConfig(load(`${push()}\n${pull()}`), load(`${push('send_buffer = 1MB,')}\n${pair()}`));
     expect(changes.map(({ part, name, kind }) => `${part}.${name} ${kind}`)).toEqual([
       'bridges.nng.push.p changed',
       'bridges.nng.pull.s removed',

@@ -33,7 +33,7 @@ describe('the reference', () => {
   ] as const) {
     test(`as .${ext} loads to exactly the defaults`, () => {
       expect(load(make(), { ext }).tree).toEqual(load('').tree);
-      expect(diffConfig(config(make(), { ext }), config(''))).toEqual([]);
+      expect(diffConfig(load(make(), { ext }), load(''))).toEqual([]);
       expect(warnings(make(), { ext })).toEqual([]);
     });
 

@@ -1,14 +1,14 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${...} is HOCON here
 import { describe, expect, test } from 'vitest';
 import { diffConfig } from '../../src/config/reload.ts';
-import { config } from '../harness/configfiles.ts';
+import { load } from '../harness/configfiles.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:1" }\nlisteners.tcp.b { bind = "127.0.0.1:2" }\n';
 const bridge = (name: string, topic: string) =>
   `bridges.nng.pub.${name} { enable = true, pub_url = "inproc://${name}", forwards = [ { local_topic = "${topic}" } ] }\n`;
 
 function changes(before: string, after: string): string[] {
-  return diffConfig(config(before), config(after)).map(
+  return diffConfig(load(before), load(after)).map(
     ({ part, name, kind, restart, rebind }) =>
       `${part}${name === null ? '' : ` ${name}`} ${kind}${restart ? ' restart' : ''}${rebind ? ' rebind' : ''}`,
   );
@@ -55,5 +55,30 @@ describe('the difference of two configurations', () => {
     expect(changes('', 'http_server { }')).toEqual(['http_server added restart']);
     expect(changes('metrics { }', '')).toEqual(['metrics removed restart']);
     expect(changes('', 'broker.engine = aedes')).toEqual(['broker changed restart']);
+    expect(changes('', 'sqlite.mounted_file_path = "/x"')).toEqual(['persistence changed restart']);
+  });
+
+  const HTTP = 'http_server { username = a, password = b, tls { keyfile = k, certfile = c } }\n';
+  test.each([
+    ['metrics.auth = none', 'metrics.auth = basic'],
+    ['http_server.tls.keyfile = k', 'http_server.tls.keyfile = other'],
+    ['http_server.tls.alpn = []', 'http_server.tls.alpn = [ "http/1.1" ]'],
+    ['http_server.auth_type = basic', 'http_server.auth_type = no_auth'],
+    ['http_server.password = b', 'http_server { password = c, port = 1 }'],
+  ])('tells that a restart is needed from %s to %s', (before, after) => {
+    expect(changes(HTTP + before, HTTP + after)).toEqual([expect.stringMatching(/ changed restart$/)]);
+  });
+
+  test.each([
+    ['http_server.password = b', 'http_server.password = c'],
+    ['http_server.users { }', 'http_server.users.u { password = p }'],
+    ['http_server.jwt { }', 'http_server.jwt.issuer = i'],
+    ['webhook { url = "http://h" }', 'webhook { url = "http://i" }'],
+  ])('tells that no restart is needed from %s to %s', (before, after) => {
+    expect(changes(HTTP + before, HTTP + after)).toEqual([expect.stringMatching(/ changed$/)]);
+  });
+
+  test('tells what a section that comes takes', () => {
+    expect(changes('', 'webhook { url = "http://h" }')).toEqual(['webhook added']);
   });
 });

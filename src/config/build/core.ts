@@ -11,6 +11,8 @@ import type {
   PresetSession,
   WebhookConfig,
 } from '../config.ts';
+import { BROKER, LOG, MQTT } from '../schema/core.ts';
+import { effective } from '../schema/effective.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { isLoopback } from '../values.ts';
@@ -18,36 +20,7 @@ import { buildWebUsers } from '../webusers.ts';
 import { address, checkHttpUrl, qos, tlsClient, tlsServer } from './values.ts';
 
 export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
-  return {
-    maxPacketSize: mqtt.max_packet_size,
-    maxPayloadSize: mqtt.max_payload_size,
-    maxTopicAlias: mqtt.max_topic_alias,
-    keepaliveMultiplier: mqtt.keepalive_multiplier,
-    maxKeepaliveSeconds: mqtt.max_keepalive,
-    maxInflightWindow: mqtt.max_inflight_window,
-    maxMqueueLen: mqtt.max_mqueue_len,
-    maxMqueueBytes: mqtt.max_mqueue_bytes,
-    queueQos0: mqtt.queue_qos0,
-    maxAwaitingRel: mqtt.max_awaiting_rel,
-    maxSessionExpiryMs: mqtt.max_session_expiry,
-    maxQos: qos(mqtt.max_qos),
-    retainAvailable: mqtt.retain_available,
-    wildcardAvailable: mqtt.wildcard_available,
-    sharedAvailable: mqtt.shared_available,
-    maxTopicLevels: mqtt.max_topic_levels,
-    clientIdPrefix: mqtt.clientid_prefix,
-    maxSessions: mqtt.max_sessions,
-    maxSubscriptions: mqtt.max_subscriptions,
-    maxTotalSubscriptions: mqtt.max_total_subscriptions,
-    maxRetainedMessages: mqtt.max_retained_messages,
-    maxRetainedBytes: mqtt.max_retained_bytes,
-    maxClientWriteBuffer: mqtt.max_client_write_buffer,
-    sendTimeoutMs: mqtt.send_timeout,
-    maxConnectRate: mqtt.max_connect_rate,
-    maxPendingConnections: mqtt.max_pending_connections,
-    memoryBudget: mqtt.memory_budget,
-    sysIntervalMs: mqtt.sys_interval,
-  };
+  return effective(MQTT, mqtt);
 }
 
 export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConfig {
@@ -174,8 +147,7 @@ export function buildLog(root: CheckedRoot, sink: Sink): LogConfig {
     } else sink.doubt(log, 'to', `${target} is not supported; console and file are`);
   }
   if (to.length === 0) to.push('console');
-  const { level, dir, file, format } = log;
-  return { level, to, dir, file, rotation: { size: log.rotation.size, count: log.rotation.count }, format };
+  return { ...effective(LOG, log), to };
 }
 
 export function buildBroker(root: CheckedRoot, sink: Sink): BrokerConfig {
@@ -185,5 +157,5 @@ export function buildBroker(root: CheckedRoot, sink: Sink): BrokerConfig {
     else if (!/^rediss?:\/\/[^\s/]+/.test(broker.redis))
       sink.refuse(broker, 'redis', 'a redis:// or rediss:// URL expected');
   }
-  return { engine: broker.engine, redis: broker.redis, source: sink.at(broker) };
+  return { ...effective(BROKER, broker), source: sink.at(broker) };
 }

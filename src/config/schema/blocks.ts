@@ -16,6 +16,7 @@ export function list<T>(
     readonly single?: boolean;
     readonly default?: readonly T[];
     readonly example?: TreeValue;
+    readonly restart?: boolean;
   },
 ): Key<readonly T[]> {
   const { min = 0, single = false, default: fallback = [] } = options;
@@ -25,6 +26,7 @@ export function list<T>(
       default: min > 0 ? undefined : JSON.stringify(fallback),
       text: options.text,
       example: options.example,
+      restart: options.restart,
     },
     inside: { kind: 'list', item },
     read(node, path, sink) {
@@ -40,6 +42,12 @@ export function list<T>(
     missing: (at, path, sink) => (min > 0 ? required(at, path, sink) : fallback),
     show: (value, mask) => value.map((entry) => item.show(entry, mask) ?? null),
   };
+}
+
+/** The same keys where a change of them takes a restart. */
+export function needRestart<F extends Fields>(fields: F): F {
+  const marked = Object.entries(fields).map(([name, key]) => [name, { ...key, doc: { ...key.doc, restart: true } }]);
+  return Object.fromEntries(marked) as F;
 }
 
 interface BlockOptions {

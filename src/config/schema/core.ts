@@ -3,8 +3,8 @@
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkTopicFilter, maskUrl } from '../values.ts';
-import { block, ignored, list, named, needless, optional, pairs } from './blocks.ts';
-import { duration, flag, int, masked, real, size, text, word } from './keys.ts';
+import { block, ignored, list, named, needless, needRestart, optional, pairs } from './blocks.ts';
+import { digit, duration, flag, int, masked, real, seconds, size, text, word } from './keys.ts';
 import { checkBind, SECRET_HEADER, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
 
 /** A session may be kept 0xFFFFFFFE seconds at most, MQTT 5.0 section 3.1.2.11.2. */
@@ -30,10 +30,9 @@ export const MQTT = block(
       max: 100,
       text: 'A client that is silent for this many times its keep alive is gone.',
     }),
-    max_keepalive: int({
+    max_keepalive: seconds({
       default: 65535,
       max: 65535,
-      unit: 's',
       text: 'Longest keep alive; MQTT 5 clients are told to use it instead of a longer one. 0 = no limit.',
     }),
     max_inflight_window: int({
@@ -54,7 +53,7 @@ export const MQTT = block(
       max: MAX_EXPIRY_MS,
       text: 'Longest time a session is kept for a client that is offline. 0 = no limit.',
     }),
-    max_qos: int({ default: 2, max: 2, text: 'Highest QoS of publishes and subscriptions.' }),
+    max_qos: digit([0, 1, 2], { default: 2, text: 'Highest QoS of publishes and subscriptions.' }),
     retain_available: flag({ default: true, text: 'Whether retained messages are taken.' }),
     wildcard_available: flag({ default: true, text: 'Whether subscriptions may hold + and #.' }),
     shared_available: flag({ default: true, text: 'Whether shared subscriptions ($share/...) are taken.' }),
@@ -200,7 +199,7 @@ export const HTTP_SERVER = optional(
     ),
     limit_conn: int({ default: 32, restart: true, text: 'Connections at once. 0 = no limit.' }),
     max_body: size({ default: '1MB', restart: true, text: 'Largest request body. 0 = no limit.' }),
-    tls: optional(TLS_SERVER, { unknown: 'error', text: 'Serve HTTPS.' }),
+    tls: optional(needRestart(TLS_SERVER), { unknown: 'error', text: 'Serve HTTPS.' }),
     enable: flag({ default: true, restart: true, text: 'Whether the server is started.' }),
   },
   { unknown: 'warn', text: 'Web console and REST API; off unless this block is there.' },
@@ -209,7 +208,11 @@ export const HTTP_SERVER = optional(
 export const METRICS = optional(
   {
     bind: text({ default: '127.0.0.1:9100', restart: true, text: 'Address and port.', check: checkBind }),
-    auth: word(['none', 'basic'], { default: 'none', text: 'basic: with the credentials of http_server.' }),
+    auth: word(['none', 'basic'], {
+      default: 'none',
+      restart: true,
+      text: 'basic: with the credentials of http_server.',
+    }),
   },
   { unknown: 'error', text: 'Prometheus page /metrics on a port of its own; off unless this block is there.' },
 );
@@ -288,6 +291,7 @@ export const LOG = block(
     }),
     to: list(word(['console', 'file', 'syslog', 'uds'], { text: 'A target.' }), {
       single: true,
+      restart: true,
       default: ['console'],
       text: 'Where lines go: console, file or both.',
     }),
@@ -344,7 +348,7 @@ const PRESET_SESSION = block(
       block(
         {
           remote_topic: text({ text: 'Topic filter.', check: checkTopicFilter, example: 'down/device-1/#' }),
-          qos: int({ default: 1, max: 2, text: 'QoS of the subscription.' }),
+          qos: digit([0, 1, 2], { default: 1, text: 'QoS of the subscription.' }),
           retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
           retain_handling: int({ default: 0, max: 2, text: 'Retain Handling (MQTT 5).' }),
           retain: ignored('stored messages are sent when a client subscribes; no effect', 'number'),

@@ -26,5 +26,8 @@ export const SECTIONS = {
   broker: BROKER,
 };
 
-export const ROOT = block({ ...SECTIONS, ...FOREIGN }, { unknown: 'foreign', text: 'The configuration.' });
+/** Those, and the ones of NanoMQ's files that are read from. */
+export const ROOT_FIELDS = { ...SECTIONS, ...FOREIGN };
+
+export const ROOT = block(ROOT_FIELDS, { unknown: 'foreign', text: 'The configuration.' });
 export type CheckedRoot = ValueOf<typeof ROOT>;
