@@ -3,7 +3,7 @@
 // and fail at its end. Sources: RFC 5802, RFC 7677, MQTT 5.0 section 4.12. Channel binding is not offered (`n` and `y` are taken).
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { MOST_ITERATIONS, strictBase64 } from './hash.ts';
+import { MOST_ITERATIONS, strictBase64 } from '../base/passwordhash.ts';
 import { lineError, readTextFile, type TextFile } from './textfile.ts';
 
 /** What a server keeps of a password: enough to check one, not enough to log in with. */

@@ -2,9 +2,10 @@
 // reload, asked at CONNECT. The time an answer takes tells nothing: unknown names cost what known ones do, comparisons are constant.
 // Slow hashes run off the event loop, at most a few at once; when the line is full the client is refused, not queued without end.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { PasswordHash } from '../base/passwordhash.ts';
 import { NOT_AUTHORIZED, SERVER_BUSY } from '../mqtt/reason.ts';
 import type { Gate } from './gate.ts';
-import { type Argon2, type PasswordHash, verifyHash } from './hash.ts';
+import { type Argon2, verifyHash } from './hash.ts';
 import type { PasswordFile } from './passwordfile.ts';
 import { type ScramKeys, verifyScram } from './scram.ts';
 import type { Answer } from './source.ts';

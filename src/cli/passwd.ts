@@ -5,18 +5,11 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Command } from 'commander';
-import {
-  DEFAULT_ITERATIONS,
-  loadArgon2,
-  looksHashed,
-  MOST_ITERATIONS,
-  makeArgon2,
-  makePbkdf2,
-  parseHash,
-} from '../auth/hash.ts';
+import { DEFAULT_ITERATIONS, loadArgon2, makeArgon2, makePbkdf2 } from '../auth/hash.ts';
 import { DEFAULT_SCRAM_ITERATIONS, METHOD, makeScram } from '../auth/scram.ts';
 import { trim } from '../auth/textfile.ts';
 import { GatewayError } from '../base/errors.ts';
+import { looksHashed, MOST_ITERATIONS, parseHash } from '../base/passwordhash.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import type { Context, Io } from './cli.ts';
 import { askPassword } from './secret.ts';

@@ -72,6 +72,37 @@ export function readMqttBridge(name: string, document: Tree, current: Tree | nul
   return read(MQTT_BRIDGE, document, current, (block, sink) => buildMqttBridge(name, block, sink));
 }
 
+/** The key of a bridge's block. */
+const BRIDGE_KEYS = {
+  pub: NNG_PUB,
+  sub: NNG_SUB,
+  push: NNG_PUSH,
+  pull: NNG_PULL,
+  pair: NNG_PAIR,
+  mqtt: MQTT_BRIDGE,
+} as const;
+
+/**
+ * A bridge's tree as a document. The tree has milliseconds, and a bare number of a document has the unit of its key: where that is
+ * seconds, the time is written with its unit.
+ */
+export function documentOf(type: NngBridgeType | 'mqtt', tree: Tree): Tree {
+  return withUnits(BRIDGE_KEYS[type], tree) as Tree;
+}
+
+function withUnits(key: Key<unknown>, value: TreeValue): TreeValue {
+  const { inside, doc } = key;
+  if (typeof value === 'number' && doc.counts === 'Ms' && doc.unit !== 'ms')
+    return value % 1000 === 0 ? `${value / 1000}s` : `${value}ms`;
+  if (inside?.kind === 'list' && isList(value)) return value.map((item) => withUnits(inside.item, item));
+  if (inside?.kind !== 'fields' || typeof value !== 'object' || value === null || isList(value)) return value;
+  const { fields } = inside;
+  const entries = Object.entries(value);
+  return Object.fromEntries(
+    entries.map(([name, member]) => [name, Object.hasOwn(fields, name) ? withUnits(fields[name], member) : member]),
+  );
+}
+
 /** One rule of a pub bridge, for "what would this rule do". Pointers are relative to the rule. */
 export function readForward(rule: Tree, compat: NngCompat): Read<ForwardRule> {
   const whole = { enable: true, pub_url: 'inproc://trial', forwards: [rule] };

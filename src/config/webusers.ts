@@ -1,5 +1,6 @@
 // Who may use console and REST API: http_server.username and http_server.users as one list. Called by config/build/core.ts.
-// Pure: problems go to the sink and never repeat a password. A hash is looked at here only for its form; auth/hash.ts compares.
+// Pure: problems go to the sink and never repeat a password. A hash is read here only for its form; auth/hash.ts compares.
+import { looksHashed, parseHash } from '../base/passwordhash.ts';
 import type { WebUserConfig } from './config.ts';
 import type { HTTP_SERVER } from './schema/core.ts';
 import type { ValueOf } from './schema/key.ts';
@@ -18,20 +19,12 @@ function wrongName(name: string): string | null {
   return /[\u0000-\u001f\u007f]/.test(name) ? 'a user name holds no control characters' : null;
 }
 
-const BASE64_64_BYTES = '[A-Za-z0-9+/]{86}==';
-const SALT = '[A-Za-z0-9+/]{16,88}={0,2}';
-const HASH_FORMS: readonly RegExp[] = [
-  new RegExp(`^\\$6\\$${SALT}\\$${BASE64_64_BYTES}$`),
-  new RegExp(`^\\$7\\$[1-9]\\d{0,6}\\$${SALT}\\$${BASE64_64_BYTES}$`),
-  /^\$argon2id\$v=19\$m=\d{1,9},t=\d{1,9},p=\d{1,9}\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{16,}$/,
-];
-
 /** A damaged hash is never taken for a plain password. */
 function wrongPassword(password: string): string | null {
   if (password === '') return 'an empty password lets nobody in';
   if (password.length > LONGEST) return `longer than ${LONGEST} characters`;
-  if (!/^\$(?:6\$|7\$|argon2)/.test(password)) return null;
-  return HASH_FORMS.some((form) => form.test(password)) ? null : 'this is no complete hash ($6$, $7$ or $argon2id$)';
+  const hash = looksHashed(password) ? parseHash(password) : null;
+  return typeof hash === 'string' ? `this is no complete hash: ${hash}` : null;
 }
 
 /** The users that are let in, http_server.username first. */

@@ -1,7 +1,7 @@
 // REST: bridges of one kind at run time: list, create, read, change, remove, enable, disable. Called by nngapi.ts and mqttbridge.ts.
 // A document has the keys of the bridge's block and its `name`; the schema decides what is right, not this file. What fails changes nothing.
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
-import { shownBlock, wantedBlock } from './bridgedocument.ts';
+import { wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, type QueryParameter, type Route, write } from './route.ts';
@@ -28,7 +28,7 @@ export interface BridgeKind {
 export function shown(view: BridgeView): JsonObject {
   return {
     ...view.status,
-    ...shownBlock(view.config),
+    ...view.document,
     name: view.name,
     ...(view.direction === null ? {} : { type: view.direction }),
     enable: view.enabled,

@@ -1,27 +1,10 @@
-// The document of a bridge on its way out and in: what is shown can be changed and sent back. Called by bridgeapi.ts and mqttbridge.ts.
-// The effective configuration holds durations as milliseconds; a document is read like a file, where a bare number is seconds,
-// so they are shown with their unit.
+// The document of a bridge on its way in: what is shown can be changed and sent back. Called by bridgeapi.ts and mqttbridge.ts.
+// Which keys a block has is not known here: the schema reads it.
 import { isObject } from './answer.ts';
 import type { BridgeView, Json, JsonObject } from './console.ts';
 
-/** Keys of bridge blocks whose bare numbers are seconds. */
-const DURATIONS = new Set(['reconnect_max', 'keepalive', 'backoff_max']);
 /** What a shown bridge has beside its block. */
 const SHOWN = new Set(['type', 'name', 'state', 'last_error']);
-
-/** 30000 -> "30s", 1500 -> "1500ms". */
-export function durationText(ms: number): string {
-  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
-}
-
-/** The block of a bridge as a document: durations with their unit. */
-export function shownBlock(config: JsonObject): JsonObject {
-  const block: Record<string, Json> = Object.create(null);
-  for (const [key, value] of Object.entries(config)) {
-    block[key] = DURATIONS.has(key) && typeof value === 'number' ? durationText(value) : value;
-  }
-  return block;
-}
 
 /** Without members that are null: they stand for the default, which is what leaving them out means. */
 function withoutNulls(value: Json): Json {

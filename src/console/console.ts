@@ -92,6 +92,8 @@ export interface BridgeView extends BridgeRef {
   readonly lastError: string | null;
   /** Its block with the keys of the file, defaults included, bytes and milliseconds as in `check --print`, secrets masked. */
   readonly config: JsonObject;
+  /** The same as a document, which can be changed and sent back: times whose bare number would be read as seconds have their unit. */
+  readonly document: JsonObject;
   /** What else is known: endpoints, peers, counters by bridge and by rule. Its keys are not keys of the block. */
   readonly status: JsonObject;
 }

@@ -2,7 +2,7 @@
 // Documents have the keys of bridges.mqtt.<name>; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject, refuse } from './answer.ts';
 import { type BridgeKind, bridgeRoutes, wrongName } from './bridgeapi.ts';
-import { shownBlock, wantedBlock } from './bridgedocument.ts';
+import { wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ChangeResult, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
@@ -139,7 +139,7 @@ async function resubscribe(
   const topics = new Set(entries.map(named));
   const others = listOf(view.config.subscription).filter((rule) => !topics.has(named(rule)));
   const subscription = key === 'subscription' ? [...others, ...entries] : others;
-  const block = wantedBlock({ ...shownBlock(view.config), subscription }, view.enabled, view);
+  const block = wantedBlock({ ...view.document, subscription }, view.enabled, view);
   return changed(await bridges.change(ref, block, keep), 'bridge');
 }
 

@@ -8,7 +8,7 @@ import { FALLBACK_TOPIC } from '../bridge/nng/rules.ts';
 import type { ChangeOutcome, Supervisor } from '../bridge/supervisor.ts';
 import type { MqttBridgeConfig, NngBridgeConfig, NngCompat } from '../config/bridges.ts';
 import type { Loaded, Tree } from '../config/config.ts';
-import { type Read, readForward, readMqttBridge, readNng, readSubscription } from '../config/documents.ts';
+import { documentOf, type Read, readForward, readMqttBridge, readNng, readSubscription } from '../config/documents.ts';
 import { difference, flagNode, isTree, same, valueAt, withNode, withoutNode } from '../config/keep.ts';
 import { type BlockNode, blockNode } from '../config/text/node.ts';
 import type {
@@ -231,6 +231,7 @@ export class BridgesControl implements BridgeControl {
 
   private view(status: BridgeStatus): BridgeView {
     const { options: _, type, name, enabled, state, lastError, ...rest } = status;
+    const config = this.blocks.get(key(type, name))?.masked ?? {};
     return {
       kind: type === 'mqtt' ? 'mqtt' : 'nng',
       direction: type === 'mqtt' ? null : type,
@@ -238,7 +239,8 @@ export class BridgesControl implements BridgeControl {
       enabled,
       state,
       lastError,
-      config: (this.blocks.get(key(type, name))?.masked ?? {}) as JsonObject,
+      config: config as JsonObject,
+      document: documentOf(type, config) as JsonObject,
       // Views are plain data; going through JSON makes that certain.
       status: JSON.parse(JSON.stringify(rest)) as JsonObject,
     };

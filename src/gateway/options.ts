@@ -2,8 +2,8 @@
 // running.ts at reload, by bridges.ts and console.ts for what they own.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
-import { looksHashed } from '../auth/hash.ts';
 import type { AuthOptions, ListenerAuthOptions } from '../auth/options.ts';
+import { looksHashed } from '../base/passwordhash.ts';
 import type { BridgeOptions, MqttBridgeOptions } from '../bridge/bridge.ts';
 import type { Preset } from '../broker/broker.ts';
 import type { MqttBridgeConfig } from '../config/bridges.ts';

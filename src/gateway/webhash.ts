@@ -1,7 +1,8 @@
 // Passwords of http_server that are kept as hashes: comparing them for console/, which knows no hashes. Loaded by console.ts with the
 // console or the metrics server. Never shows a password or hash.
-import { loadArgon2, makePbkdf2, parseHash, verifyHash } from '../auth/hash.ts';
+import { loadArgon2, makePbkdf2, verifyHash } from '../auth/hash.ts';
 import { GatewayError } from '../base/errors.ts';
+import { parseHash } from '../base/passwordhash.ts';
 import type { HttpServerConfig } from '../config/config.ts';
 
 /** Whether a password is the one of a hash; a hash that cannot be read fits nothing. */

@@ -2,6 +2,7 @@
 // Called by bridge/nng/ and rules/; without {json:} only when a rule or topic is new. What is no known placeholder stays as it is written.
 // A field never becomes more than one level and never a wildcard. Source: docs/nng-bridges.md, docs/local-analytics.md.
 import { jsonAt } from '../base/json.ts';
+import { captures } from './topic.ts';
 
 type Part =
   | { readonly kind: 'text'; readonly text: string }
@@ -101,11 +102,5 @@ export function wildcardCount(filter: string): number {
 
 /** What each wildcard of `filter` stands for in `topic`, which matches it; # stands for the rest with its slashes, "" for the parent. */
 export function capturesOf(filter: string, topic: string): string[] {
-  const given = topic.split('/');
-  const out: string[] = [];
-  for (const [i, level] of filter.split('/').entries()) {
-    if (level === '+') out.push(given[i] ?? '');
-    else if (level === '#') out.push(given.slice(i).join('/'));
-  }
-  return out;
+  return captures(filter, topic).map((level) => level ?? '');
 }

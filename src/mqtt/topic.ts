@@ -116,3 +116,17 @@ export function matches(filter: string, topic: string): boolean {
   }
   return wanted.length === given.length;
 }
+
+/**
+ * What each wildcard of `filter` stands for in `topic`, which matches it, in order: '+' for a level, '#' for the rest with its slashes,
+ * or for null at the parent level itself.
+ */
+export function captures(filter: string, topic: string): (string | null)[] {
+  const given = levels(topic);
+  const found: (string | null)[] = [];
+  for (const [i, level] of levels(filter).entries()) {
+    if (level === '+') found.push(given[i] ?? '');
+    else if (level === '#') found.push(i < given.length ? given.slice(i).join('/') : null);
+  }
+  return found;
+}

@@ -5,6 +5,7 @@ import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
+import { parseShare } from '../mqtt/topic.ts';
 import type { Journal } from '../store/store.ts';
 import { TopicTable } from './known.ts';
 import { RetainedStore } from './retained.ts';
@@ -77,16 +78,16 @@ export class Routes implements Router {
 
   unsubscribe(receiver: Receiver, topicFilter: string): boolean {
     this.version++;
-    const share = splitShare(topicFilter);
+    const share = parseShare(topicFilter);
     if (share === null) {
       const removed = this.trie.remove(receiver, topicFilter) !== undefined;
       if (removed) this.subscriptionCount--;
       return removed;
     }
-    const group = this.trie.findGroup(share.name, share.filter);
+    const group = this.trie.findGroup(share.shareName, share.topicFilter);
     const removed = group?.remove(receiver) ?? false;
     if (removed) this.sharedCount--;
-    if (group !== undefined && group.members.size === 0) this.trie.removeGroup(share.name, share.filter);
+    if (group !== undefined && group.members.size === 0) this.trie.removeGroup(share.shareName, share.topicFilter);
     return removed;
   }
 
@@ -182,8 +183,8 @@ export class Routes implements Router {
   }
 
   redeliver(topicFilter: string, message: Message, except: Receiver): void {
-    const share = splitShare(topicFilter);
-    if (share !== null) this.trie.findGroup(share.name, share.filter)?.redeliver(message, except);
+    const share = parseShare(topicFilter);
+    if (share !== null) this.trie.findGroup(share.shareName, share.topicFilter)?.redeliver(message, except);
   }
 
   /** Stores messages found in the journal at start. */
@@ -343,10 +344,4 @@ function combine(list: readonly Subscription[]): Target {
     share: null,
     order,
   };
-}
-
-function splitShare(topicFilter: string): { name: string; filter: string } | null {
-  if (!topicFilter.startsWith('$share/')) return null;
-  const slash = topicFilter.indexOf('/', 7);
-  return slash < 0 ? null : { name: topicFilter.slice(7, slash), filter: topicFilter.slice(slash + 1) };
 }

@@ -13,6 +13,8 @@ import type {
   TopicTraffic,
   TopicView,
 } from '../../src/broker/broker.ts';
+import type { Tree } from '../../src/config/config.ts';
+import { documentOf } from '../../src/config/documents.ts';
 import type {
   BridgeControl,
   BridgeRef,
@@ -193,7 +195,9 @@ export class BridgesStandIn implements BridgeControl {
     const { kind, direction, name } = ref;
     const enabled = config.enable !== false;
     const state = enabled ? 'listening' : 'disabled';
-    const view = { kind, direction, name, enabled, state, lastError: null, config, status: {}, ...more } as const;
+    const document = documentOf(direction ?? 'mqtt', config as Tree) as JsonObject;
+    const about = { kind, direction, name, enabled, state, lastError: null } as const;
+    const view = { ...about, config, document, status: {}, ...more } as const;
     this.views.set(keyOf(ref), view);
   }
 

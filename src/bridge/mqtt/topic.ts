@@ -1,7 +1,7 @@
 // How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure.
 // Called by rules.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard never leaves.
 // Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
-import { isTopicName, levels, matches } from '../../mqtt/topic.ts';
+import { captures, isTopicName, levels, matches } from '../../mqtt/topic.ts';
 
 export interface TopicMapping {
   readonly filter: string;
@@ -61,19 +61,6 @@ function named(topic: string): string | null {
   return isTopicName(topic) ? topic : null;
 }
 
-/** What the wildcards of a filter matched: each '+' in order, and the rest at '#', null when there is none or nothing. */
-function captures(filter: string, topic: string): { single: string[]; rest: string | null } {
-  const given = levels(topic);
-  const single: string[] = [];
-  let rest: string | null = null;
-  for (const [i, level] of levels(filter).entries()) {
-    if (level === '+') single.push(given[i] ?? '');
-    // At the parent level itself '#' stands for nothing.
-    else if (level === '#' && i < given.length) rest = given.slice(i).join('/');
-  }
-  return { single, rest };
-}
-
 /**
  * The new name: each '+' of the target takes the next '+' of the filter, '#' takes the tail. A '#' without one takes the '+' that are
  * left; a wildcard for which nothing is left goes with its level. Null when the result is no Topic Name.
@@ -81,15 +68,18 @@ function captures(filter: string, topic: string): { single: string[]; rest: stri
 export function mapTopic(mapping: TopicMapping, topic: string): string | null {
   const { filter, target, prefix, suffix } = mapping;
   if (target === '') return named(prefix + topic + suffix);
-  const { single, rest } = captures(filter, topic);
+  const all = captures(filter, topic);
+  const hasTail = filter.endsWith('#');
+  const tail = hasTail ? all.pop() : null;
+  const single = all.map((level) => level ?? '');
   const made: string[] = [];
   let next = 0;
   for (const level of levels(target)) {
     if (level === '+') {
       if (next < single.length) made.push(single[next++]);
     } else if (level === '#') {
-      if (rest !== null) made.push(rest);
-      else if (!filter.endsWith('#')) made.push(...single.slice(next));
+      if (!hasTail) made.push(...single.slice(next));
+      else if (tail != null) made.push(tail);
     } else made.push(level);
   }
   return named(prefix + made.join('/') + suffix);

@@ -4,8 +4,8 @@
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { looksHashed } from '../../auth/hash.ts';
 import { errorText, GatewayError } from '../../base/errors.ts';
+import { looksHashed } from '../../base/passwordhash.ts';
 import { systemErrorText } from '../../base/systemerror.ts';
 import type { HttpServerConfig, WebUserConfig } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
