@@ -51,6 +51,8 @@ test.each([
   ['users.a { password = "" }', 'users.a.password: an empty password'],
   ['users.a { password = "$7$101$short$x" }', 'users.a.password: this is no complete hash'],
   ['users.a { password = "$argon2i$v=19$x" }', 'users.a.password: this is no complete hash'],
+  [`users.a { password = "$7$1000001$${SALT}$${DIGEST}" }`, 'the number of iterations'],
+  [`users.a { password = "$6$MDEyMzQ1Njc4OWFiY2RlZg==$${DIGEST}" }`, 'the salt is not'],
   ['username = a, password = "$6$x"', 'password: this is no complete hash'],
   ['users."a:b" { password = p }', 'a user name holds no colon'],
   ['username = a, password = p, users.a { password = q }', 'http_server.username is this user already'],

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  captures,
   exceedsLevels,
   hasWildcard,
   isShared,
@@ -196,6 +197,20 @@ describe('matches', () => {
       }),
       { numRuns: 3000 },
     );
+  });
+});
+
+describe('captures', () => {
+  it.each([
+    ['a/b', 'a/b', []],
+    ['+/b/+', 'a/b/c', ['a', 'c']],
+    ['+/+', '/', ['', '']],
+    ['a/#', 'a/b/c', ['b/c']],
+    ['a/+/#', 'a/b/', ['b', '']],
+    ['a/#', 'a', [null]],
+    ['#', 'a/b', ['a/b']],
+  ])('of %s in %s are what each wildcard stands for', (filter, topic, expected) => {
+    expect(captures(filter, topic)).toEqual(expected);
   });
 });
 

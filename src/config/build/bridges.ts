@@ -110,31 +110,31 @@ function nngTlsClient({ tls }: NngKeys): TlsClientConfig {
 }
 
 export function buildPub(name: string, block: PubKeys, compat: NngCompat, sink: Sink): NngPubConfig {
-  const { pubUrl: urls, ...own } = effective(NNG_PUB, block);
+  const { pubUrl: urls, tls: _, ...own } = effective(NNG_PUB, block);
   const common = buildCommon(block, 'pub_url', urls, compat, sink);
   return { ...own, type: 'pub', name, ...common, forwards: sending(block, common.enable, sink) };
 }
 
 export function buildPush(name: string, block: PushKeys, compat: NngCompat, sink: Sink): NngPubConfig {
-  const { pushUrl: urls, ...own } = effective(NNG_PUSH, block);
+  const { pushUrl: urls, tls: _, ...own } = effective(NNG_PUSH, block);
   const common = buildCommon(block, 'push_url', urls, compat, sink);
   return { ...own, type: 'push', name, ...common, forwards: sending(block, common.enable, sink) };
 }
 
 export function buildSub(name: string, block: SubKeys, compat: NngCompat, sink: Sink): NngSubConfig {
-  const { subUrl: urls, ...own } = effective(NNG_SUB, block);
+  const { subUrl: urls, tls: _, ...own } = effective(NNG_SUB, block);
   const common = buildCommon(block, 'sub_url', urls, compat, sink);
   return { ...own, type: 'sub', name, ...common, subscription: receiving(block, common.enable, compat, sink) };
 }
 
 export function buildPull(name: string, block: PullKeys, compat: NngCompat, sink: Sink): NngSubConfig {
-  const { pullUrl: urls, ...own } = effective(NNG_PULL, block);
+  const { pullUrl: urls, tls: _, ...own } = effective(NNG_PULL, block);
   const common = buildCommon(block, 'pull_url', urls, compat, sink);
   return { ...own, type: 'pull', name, ...common, subscription: receiving(block, common.enable, compat, sink) };
 }
 
 export function buildPair(name: string, block: PairKeys, compat: NngCompat, sink: Sink): NngPairConfig {
-  const { pairUrl: urls, ...own } = effective(NNG_PAIR, block);
+  const { pairUrl: urls, tls: _, ...own } = effective(NNG_PAIR, block);
   const common = buildCommon(block, 'pair_url', urls, compat, sink);
   if (own.driver === 'nanomsg' && own.protocol === 'pair1')
     sink.refuse(block, 'protocol', 'driver = nanomsg has no pair1');
