@@ -178,7 +178,14 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
   const own = effective(UPSTREAMS.item, block);
   const servers = own.servers.map((server, i) => upstreamServer(server, sink.at(block.servers[i])));
   const tls = block.tls === null ? null : tlsClient(block.tls);
-  return { ...own, name, servers, tls, discover: discovery(block.discover, own.discover, sink), source: sink.at(block) };
+  return {
+    ...own,
+    name,
+    servers,
+    tls,
+    discover: discovery(block.discover, own.discover, sink),
+    source: sink.at(block),
+  };
 }
 
 /** Keys that a type of discovery cannot do without. */
