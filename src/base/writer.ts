@@ -1,6 +1,7 @@
 // The output side of one peer: bytes are appended here and leave in few large writes at the end of a turn.
 // Called by delivery/ (MQTT) and sp/ (pipes). Owns no buffer while idle: blocks come from a pool and go back when written.
 // It never drops and never refuses: its users look at `queuedBytes` before they append and decide by their own policy.
+import type { SharedBytes } from './sharedbytes.ts';
 import type { Flushable, Turn } from './turn.ts';
 import { copyWords, WordView } from './words.ts';
 
@@ -12,8 +13,9 @@ export interface ByteSink {
   uncork(): void;
 }
 
+const LARGEST_BLOCK = 65_536;
 /** A new peer gets a small block; one that fills it gets a larger next: idle and slow peers stay cheap, busy ones write 64 KB. */
-const BLOCK_SIZES = [2048, 16384, 65536] as const;
+const BLOCK_SIZES = [2048, 16_384, LARGEST_BLOCK] as const;
 /** Blocks kept for reuse in each size; beyond that the garbage collector has them. */
 const KEPT = [1024, 256, 128] as const;
 
@@ -34,6 +36,15 @@ export class BlockPool {
     return Buffer.allocUnsafeSlow(bytes);
   }
 
+  /** Something refers to shared bytes; they count while anything does. */
+  hold(shared: SharedBytes): void {
+    if (shared.holders++ === 0) this.usedBytes += shared.bytes.length;
+  }
+
+  letGo(shared: SharedBytes): void {
+    if (shared.letGo()) this.usedBytes -= shared.bytes.length;
+  }
+
   give(block: Buffer): void {
     this.usedBytes -= block.length;
     const size = BLOCK_SIZES.indexOf(block.length as (typeof BLOCK_SIZES)[number]);
@@ -42,6 +53,15 @@ export class BlockPool {
 }
 
 const NO_BLOCK = Buffer.alloc(0);
+/** Less room than this at the end of a block is left empty rather than filled with the beginning of a long piece. */
+const ROOM_BYTES = 1024;
+
+/** What is complete and waits to be sent: the written part of a block, or part of shared bytes. */
+interface Piece {
+  readonly bytes: Buffer;
+  readonly block: Buffer | null;
+  readonly shared: SharedBytes | null;
+}
 
 export class Writer implements Flushable {
   dirty = false;
@@ -56,8 +76,7 @@ export class Writer implements Flushable {
   private readonly view = new WordView();
   private readonly pool: BlockPool;
   private size = 0;
-  private full: Buffer[] = [];
-  private fullBytes: number[] = [];
+  private full: Piece[] = [];
   /** Called after the sink has confirmed bytes, for whoever waits for room. */
   private readonly onRoom: (() => void) | null;
 
@@ -89,6 +108,29 @@ export class Writer implements Flushable {
     this.advance(bytes);
   }
 
+  /** The same for bytes that need not lie in a row: they are spread over as many blocks as they take. */
+  spread(source: Uint8Array, start: number, end: number): void {
+    let at = start;
+    while (end - at > this.block.length - this.at) {
+      const room = this.block.length - this.at;
+      if (room >= ROOM_BYTES) {
+        this.append(source, at, at + room);
+        at += room;
+      }
+      this.nextBlock(Math.min(end - at, LARGEST_BLOCK));
+    }
+    this.append(source, at, end);
+  }
+
+  /** Appends shared.bytes[start, end) without a copy. */
+  refer(shared: SharedBytes, start: number, end: number): void {
+    this.closeBlock();
+    this.pool.hold(shared);
+    this.full.push({ bytes: shared.bytes.subarray(start, end), block: null, shared });
+    this.queuedBytes += end - start;
+    if (!this.dirty) this.turn.touch(this);
+  }
+
   /** Sends what has been appended. Called by the turn; calling it directly is allowed before a connection ends. */
   flush(): void {
     const sink = this.sink;
@@ -101,10 +143,8 @@ export class Writer implements Flushable {
     // A sink that confirms at once may bring more to send while this goes on: filled blocks always go before the open one.
     while (this.full.length > 0) {
       const full = this.full;
-      const bytes = this.fullBytes;
       this.full = [];
-      this.fullBytes = [];
-      for (let i = 0; i < full.length; i++) this.confirm(sink, full[i], full[i].subarray(0, bytes[i]));
+      for (const piece of full) this.confirm(sink, piece);
     }
     if (this.at > 0) this.send(sink);
     sink.uncork();
@@ -114,9 +154,8 @@ export class Writer implements Flushable {
   close(): void {
     this.sink = null;
     if (this.block !== NO_BLOCK) this.pool.give(this.block);
-    for (const block of this.full) this.pool.give(block);
+    for (const piece of this.full) this.free(piece);
     this.full = [];
-    this.fullBytes = [];
     this.block = NO_BLOCK;
     this.view.clear();
     this.at = 0;
@@ -129,29 +168,42 @@ export class Writer implements Flushable {
 
   private send(sink: ByteSink): void {
     const block = this.block;
-    const part = block.subarray(0, this.at);
+    const bytes = block.subarray(0, this.at);
     // A peer that used little of its block gets the next smaller one: broadcasts to many idle peers stay small.
     if (this.size > 0 && this.at * 16 < block.length) this.size--;
     this.block = NO_BLOCK;
     this.view.clear();
     this.at = 0;
-    this.confirm(sink, block, part);
+    this.confirm(sink, { bytes, block, shared: null });
   }
 
-  private confirm(sink: ByteSink, block: Buffer, part: Buffer): void {
-    const bytes = part.length;
-    sink.write(part, () => {
-      this.pool.give(block);
+  private confirm(sink: ByteSink, piece: Piece): void {
+    sink.write(piece.bytes, () => {
+      this.free(piece);
       if (this.sink === null) return;
-      this.queuedBytes -= bytes;
+      this.queuedBytes -= piece.bytes.length;
       if (this.onRoom !== null) this.onRoom();
     });
   }
 
+  private free({ block, shared }: Piece): void {
+    if (block !== null) this.pool.give(block);
+    if (shared !== null) this.pool.letGo(shared);
+  }
+
+  /** What was written so far waits to be sent, and nothing is written behind it. */
+  private closeBlock(): void {
+    const { block } = this;
+    if (this.at === 0) return;
+    this.full.push({ bytes: block.subarray(0, this.at), block, shared: null });
+    this.block = NO_BLOCK;
+    this.view.clear();
+    this.at = 0;
+  }
+
   private nextBlock(bytes: number): void {
     if (this.at > 0) {
-      this.full.push(this.block);
-      this.fullBytes.push(this.at);
+      this.closeBlock();
       if (this.size < BLOCK_SIZES.length - 1) this.size++;
     } else if (this.block !== NO_BLOCK) this.pool.give(this.block);
     // A piece larger than any block gets a buffer of its own that the pool will not take back.

@@ -176,8 +176,8 @@ export interface PublishParts {
   payloadEnd: number;
 }
 
-/** Writes a whole PUBLISH at `at`, where publishBytes() are free; returns the offset behind it. */
-export function writePublish(target: Buffer, at: number, parts: PublishParts): number {
+/** Writes a PUBLISH up to its payload, which is written by the caller or sent from where it lies; returns the offset behind. */
+export function writePublishHead(target: Buffer, at: number, parts: PublishParts): number {
   const payloadBytes = parts.payloadEnd - parts.payloadStart;
   target[at++] = (PUBLISH << 4) | (parts.dup ? 8 : 0) | (parts.qos << 1) | (parts.retain ? 1 : 0);
   at = writeVarint(
@@ -199,8 +199,15 @@ export function writePublish(target: Buffer, at: number, parts: PublishParts): n
     if (parts.properties === null || parts.propertyBytes === 0) target[at++] = 0;
     else at = writeProperties(target, at, parts.properties, PUBLISH);
   }
-  copyBytes(parts.payload, parts.payloadStart, target, at, payloadBytes);
-  return at + payloadBytes;
+  return at;
+}
+
+/** Writes a whole PUBLISH at `at`, where publishBytes() are free; returns the offset behind it. */
+export function writePublish(target: Buffer, at: number, parts: PublishParts): number {
+  const payloadAt = writePublishHead(target, at, parts);
+  const payloadBytes = parts.payloadEnd - parts.payloadStart;
+  copyBytes(parts.payload, parts.payloadStart, target, payloadAt, payloadBytes);
+  return payloadAt + payloadBytes;
 }
 
 /** A whole PUBLISH in a buffer of its own, for cold paths. */

@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
 import { encodedPropertiesBytes } from '../codec/property.ts';
-import { type PublishParts, publishBytes, writePublish } from '../codec/publish.ts';
+import { type PublishParts, publishBytes, writePublish, writePublishHead } from '../codec/publish.ts';
 import type { Publication } from '../mqtt/message.ts';
 import { PUBLISH, PUBREL, type Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
@@ -60,7 +60,8 @@ export class Sender {
       longest > this.maximumPacketSize
     )
       return false;
-    this.writer.append(publication.buffer, start, end);
+    if (publication.shared === null) this.writer.spread(publication.buffer, start, end);
+    else this.writer.refer(publication.shared, start, end);
     this.tally.wrote(count, end - start);
     return true;
   }
@@ -88,8 +89,10 @@ export class Sender {
     const bytes = publication.payloadEnd - start;
     if (bytes > this.maximumPacketSize) return this.tooLarge();
     const writer = this.writer;
-    writer.append(publication.buffer, start, publication.payloadEnd);
-    const at = writer.at - bytes;
+    const shared = publication.large;
+    const copied = shared === null ? bytes : publication.payloadStart - start;
+    writer.append(publication.buffer, start, start + copied);
+    const at = writer.at - copied;
     const block = writer.block;
     block[at] = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0);
     if (qos > 0) {
@@ -97,6 +100,7 @@ export class Sender {
       block[idAt] = packetId >> 8;
       block[idAt + 1] = packetId & 255;
     }
+    if (shared !== null) writer.refer(shared, publication.payloadStart, publication.payloadEnd);
     this.tally.wrote(1, bytes);
     return true;
   }
@@ -149,9 +153,13 @@ export class Sender {
     if (bytes > this.maximumPacketSize) return this.tooLarge();
     if (alias > 0 && parts.topicBytes > 0) this.aliases?.assign(publication.topic, alias);
     const writer = this.writer;
-    writer.reserve(bytes);
-    writePublish(writer.block, writer.at, parts);
-    writer.advance(bytes);
+    const shared = publication.large;
+    const copied = shared === null ? bytes : bytes - payloadBytes;
+    writer.reserve(copied);
+    if (shared === null) writePublish(writer.block, writer.at, parts);
+    else writePublishHead(writer.block, writer.at, parts);
+    writer.advance(copied);
+    if (shared !== null) writer.refer(shared, parts.payloadStart, parts.payloadEnd);
     this.tally.wrote(1, bytes);
     return true;
   }

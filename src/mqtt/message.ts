@@ -1,6 +1,7 @@
 // An Application Message in its two lives. A Publication is a PUBLISH that is being handled right now: a reusable view into the
 // bytes it arrived in, valid until the handler returns. A Message is the copy that outlives them: in flight, queued, retained, spooled.
 // Made by session/ (from the wire) and by internal clients; read by router/, delivery/ and bridge/.
+import { SHARE_BYTES, SharedBytes } from '../base/sharedbytes.ts';
 import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
 import type { Properties } from './property.ts';
@@ -156,6 +157,8 @@ export class Publication {
   packetStart = -1;
   packetIdAt = 0;
   wireVersion: Version = 4;
+  /** `buffer` where nobody writes to it any more: what is large is sent and kept from where it lies. */
+  shared: SharedBytes | null = null;
   /** Set while this is a run whose packets have different topics: step() then finds the topic too. */
   names: TopicNames | null = null;
   /** Set by whoever told the journal of it: the acknowledgement then waits for the commit. */
@@ -185,6 +188,37 @@ export class Publication {
     this.properties = null;
     this.expiresAt = 0;
     this.names = null;
+    this.shared = null;
+  }
+
+  /** `shared` when the payload is most of it, and large: not for the messages of a run, nor for what is little beside its properties. */
+  get large(): SharedBytes | null {
+    const { shared } = this;
+    const bytes = this.payloadEnd - this.payloadStart;
+    return shared !== null && bytes >= SHARE_BYTES && bytes * 2 >= shared.bytes.length ? shared : null;
+  }
+
+  /**
+   * Copies a large payload, with the packet around it, for all who are going to send or keep it. True when it was copied: the caller says
+   * then when it is handled.
+   */
+  share(): boolean {
+    if (this.shared !== null || this.payloadEnd - this.payloadStart < SHARE_BYTES) return false;
+    const start = this.packetStart < 0 ? this.payloadStart : this.packetStart;
+    this.move(start, this.payloadEnd);
+    if (this.packetStart >= 0) this.packetStart = 0;
+    this.packetIdAt -= start;
+    this.payloadStart -= start;
+    this.payloadEnd -= start;
+    return true;
+  }
+
+  /** The same for a run of packets, buffer[start, end). It then begins at 0. */
+  shareRun(start: number, end: number): boolean {
+    if (this.shared !== null || end - start < SHARE_BYTES) return false;
+    this.move(start, end);
+    this.step(0);
+    return true;
   }
 
   /**
@@ -222,10 +256,23 @@ export class Publication {
     if (this.kept === null) {
       const bytes = this.payloadEnd - this.payloadStart;
       const { slab } = this;
-      const payload = slab === null ? Buffer.from(this.payload()) : slab.copy(this.buffer, this.payloadStart, bytes);
+      const { large } = this;
+      large?.keep();
+      const payload =
+        large !== null
+          ? this.payload()
+          : slab === null
+            ? Buffer.from(this.payload())
+            : slab.copy(this.buffer, this.payloadStart, bytes);
       this.kept = new Message(this.topic, payload, this.qos, this.retain, this.properties, this.expiresAt, this.origin);
     }
     return this.kept;
+  }
+
+  private move(start: number, end: number): void {
+    const { slab, buffer } = this;
+    this.shared = slab?.share(buffer, start, end) ?? new SharedBytes(Buffer.from(buffer.subarray(start, end)));
+    this.buffer = this.shared.bytes;
   }
 
   /** What the acknowledgement waits for; asking for it makes it. */
@@ -251,6 +298,8 @@ export class Publication {
     this.buffer = message.payload;
     this.payloadStart = 0;
     this.payloadEnd = message.payload.length;
+    if (message.payload.length >= SHARE_BYTES && Buffer.isBuffer(message.payload))
+      this.shared = new SharedBytes(message.payload);
     this.origin = message.origin;
     this.kept = message;
   }

@@ -109,8 +109,10 @@ export class Routes implements Router {
     this.stats.received++;
     route.count.messages++;
     route.count.bytes += publication.payloadEnd - publication.payloadStart;
-    if (publication.retain) this.retain(publication);
     const targets = route.targets;
+    const many = targets.length + route.groups.length > 1;
+    const copied = (publication.retain || many) && publication.share();
+    if (publication.retain) this.retain(publication);
     let receivers = 0;
     for (let i = 0; i < targets.length; i++) {
       const target = forPublisher(targets[i], publication);
@@ -126,6 +128,7 @@ export class Routes implements Router {
       receivers++;
     }
     if (receivers === 0) this.stats.noSubscribers++;
+    if (copied) publication.shared?.handled();
     return receivers;
   }
 
@@ -153,6 +156,11 @@ export class Routes implements Router {
   ): number {
     this.stats.received += count;
     const targets = route.targets;
+    const copied = targets.length > 1 && publication.shareRun(start, end);
+    if (copied) {
+      end -= start;
+      start = 0;
+    }
     let receivers = 0;
     for (let i = 0; i < targets.length; i++) {
       const target = forPublisher(targets[i], publication);
@@ -171,6 +179,7 @@ export class Routes implements Router {
       }
     }
     if (receivers === 0) this.stats.noSubscribers += count;
+    if (copied) publication.shared?.handled();
     return receivers;
   }
 

@@ -4,6 +4,7 @@
 
 import type { Access, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
+import type { SharedBytes } from '../base/sharedbytes.ts';
 import type { Frame } from '../codec/codec.ts';
 import { decodeProperties } from '../codec/property.ts';
 import { newScan, scanPublish } from '../codec/publish.ts';
@@ -85,8 +86,9 @@ export class Inbound {
   /**
    * Handles the PUBLISH in `frame` and, at QoS 0, those behind it that belong to the same run. Returns the offset behind what was handled,
    * or WAIT. Throws ProtocolError.
+   * @param shared the buffer, where nobody writes to it any more
    */
-  publish(buffer: Buffer, frame: Frame, end: number): number {
+  publish(buffer: Buffer, frame: Frame, end: number, shared: SharedBytes | null): number {
     const scan = this.scan;
     scanPublish(buffer, frame, this.version, scan);
     this.decoded = scan.hasProperties
@@ -107,6 +109,7 @@ export class Inbound {
     publication.dup = false; // DUP of an incoming PUBLISH is not passed on [MQTT-3.3.1-3].
     publication.packetId = scan.packetId;
     publication.buffer = buffer;
+    publication.shared = shared;
     publication.payloadStart = scan.payloadStart;
     publication.payloadEnd = frame.end;
     publication.wireVersion = this.version;

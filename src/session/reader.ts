@@ -1,13 +1,15 @@
 // The bytes of one connection as packets, in the order they came: whole ones are handled where they lie in the chunk, cut ones are put
 // together first. Made by client.ts. While an answer is waited for (suspend) nothing is handled: what comes stays in `unread` [MQTT-3.1.4-5].
 // Knows no session and answers nothing; whatever is thrown goes to the client's fail().
+import { SHARE_BYTES, type SharedBytes } from '../base/sharedbytes.ts';
 import type { Frame } from '../codec/codec.ts';
 import { newFrame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
 import { PUBLISH } from '../mqtt/packet.ts';
-import type { Connection } from '../transport/transport.ts';
+import type { Connection, Intake } from '../transport/transport.ts';
 import { Assembler } from './assembler.ts';
 import { mayBeConnect } from './hint.ts';
+import { LARGE_BYTES } from './intake.ts';
 import { type Inbound, WAIT } from './publish.ts';
 import type { Core } from './session.ts';
 
@@ -24,7 +26,7 @@ export interface PacketHandler {
   fail(error: unknown): void;
 }
 
-export class Reader {
+export class Reader implements Intake {
   /** Monotonic milliseconds when the last bytes came. */
   heardMs: number;
   /** Nothing has been taken for a CONNECT yet: the first bytes are looked at closely. */
@@ -35,7 +37,7 @@ export class Reader {
   private readonly connection: Connection;
   private readonly handler: PacketHandler;
   private readonly frame: Frame = newFrame();
-  private readonly assembler = new Assembler();
+  private readonly assembler: Assembler;
   private unread: Buffer[] = [];
   private state: 'reading' | 'suspended' | 'closed' = 'reading';
 
@@ -43,6 +45,7 @@ export class Reader {
     this.core = core;
     this.connection = connection;
     this.handler = handler;
+    this.assembler = new Assembler(core.slab.spare);
     this.heardMs = core.clock.mono();
   }
 
@@ -51,7 +54,14 @@ export class Reader {
   }
 
   start(): void {
-    this.connection.onData((chunk) => this.data(chunk));
+    if (this.connection.fill?.(this) !== true) this.connection.onData((chunk) => this.take(chunk, chunk.length));
+  }
+
+  /** Where the connection puts the next bytes: what it reads is handled before another one reads, so all share a place. */
+  place(): Buffer {
+    const { region, lastBytes } = this.assembler;
+    if (region !== null) return region;
+    return lastBytes < LARGE_BYTES ? this.core.intake.whole : this.core.intake.head;
   }
 
   /** Nothing is handled any more. */
@@ -72,17 +82,16 @@ export class Reader {
     );
   }
 
-  // ---- inside
-
-  private data(chunk: Buffer): void {
+  take(buffer: Buffer, bytes: number): void {
     if (this.state === 'closed') return;
     const { core } = this;
     this.heardMs = core.clock.mono(); // Any packet, whole or not, is a sign of life [MQTT-3.1.2-22].
-    core.stats.bytesIn += chunk.length;
+    core.stats.bytesIn += bytes;
     core.turn.enter();
     try {
-      if (this.state === 'suspended') this.unread.push(Buffer.from(chunk));
-      else this.read(chunk);
+      if (this.state === 'suspended') this.keep(buffer, 0, bytes);
+      else if (buffer === this.assembler.region) this.filled(bytes);
+      else this.read(buffer, bytes);
       if (this.state === 'reading') this.slowDown();
     } catch (error) {
       this.handler.fail(error);
@@ -90,6 +99,8 @@ export class Reader {
       core.turn.leave();
     }
   }
+
+  // ---- inside
 
   /** Who does not read its answers is not read either; the budget of all clients slows down everybody who sends. */
   private slowDown(): void {
@@ -99,22 +110,31 @@ export class Reader {
     else if (budget.exceeded) budget.hold(this.connection);
   }
 
-  private read(chunk: Buffer): void {
+  private filled(bytes: number): void {
+    this.assembler.filled(bytes);
+    if (this.assembler.complete) this.assembled();
+  }
+
+  /** Handles the packet that was put together. */
+  private assembled(): void {
+    const packet = this.assembler.take();
+    const { bytes } = packet;
+    const done = this.packets(bytes, 0, bytes.length, bytes.length < SHARE_BYTES ? null : packet);
+    if (this.suspended && done < bytes.length) this.keep(bytes, done, bytes.length);
+    packet.handled();
+  }
+
+  private read(chunk: Buffer, end: number): void {
     let at = 0;
-    const end = chunk.length;
     while (this.assembler.active) {
       at = this.assembler.feed(chunk, at, end, this.frame, this.handler.maxBytes());
       if (!this.assembler.complete) return;
-      const packet = this.assembler.take();
-      const done = this.packets(packet, 0, packet.length);
+      this.assembled();
       if (this.state === 'reading') continue;
-      if (this.suspended) {
-        if (done < packet.length) this.keep(packet, done, packet.length);
-        if (at < end) this.keep(chunk, at, end);
-      }
+      if (this.suspended && at < end) this.keep(chunk, at, end);
       return;
     }
-    at = this.packets(chunk, at, end);
+    at = this.packets(chunk, at, end, null);
     if (at >= end) return;
     if (this.suspended) this.keep(chunk, at, end);
     else if (this.state === 'reading') this.assembler.feed(chunk, at, end, this.frame, this.handler.maxBytes());
@@ -124,15 +144,18 @@ export class Reader {
     this.unread.push(Buffer.from(chunk.subarray(at, end)));
   }
 
-  /** Handles whole packets of buffer[at, end); returns the offset of the first byte that was not handled. */
-  private packets(buffer: Buffer, at: number, end: number): number {
+  /**
+   * Handles whole packets of buffer[at, end); returns the offset of the first byte that was not handled.
+   * @param shared the buffer, where nobody writes to it any more
+   */
+  private packets(buffer: Buffer, at: number, end: number, shared: SharedBytes | null): number {
     const { frame, handler } = this;
     let maxBytes = handler.maxBytes();
     while (at < end) {
       if (this.fresh && !mayBeConnect(buffer, at, end)) handler.notMqtt(buffer, at, end);
       if (readFrame(buffer, at, end, frame, maxBytes) === 0) return at;
       if (frame.type === PUBLISH && this.inbound !== null) {
-        const next = this.inbound.publish(buffer, frame, end);
+        const next = this.inbound.publish(buffer, frame, end, shared);
         if (next === WAIT) {
           this.suspend(this.inbound.waiting ?? Promise.resolve(false), () => {});
           return at;
@@ -176,6 +199,6 @@ export class Reader {
   /** What came meanwhile may bring the next thing to wait for, or the end. */
   private readAgain(chunk: Buffer): void {
     if (this.state === 'suspended') this.unread.push(chunk);
-    else if (this.state === 'reading') this.read(chunk);
+    else if (this.state === 'reading') this.read(chunk, chunk.length);
   }
 }

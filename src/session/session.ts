@@ -2,6 +2,7 @@
 // obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session outlives both.
 //
 //   reader.ts     bytes to packets, waiting                               assembler.ts packets that come in pieces
+//   intake.ts     the buffer that all connections are read to
 //   client.ts     one connection: dispatch, the one place where a ProtocolError becomes bytes
 //   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
 //   enhanced.ts   AUTH: enhanced authentication                           stall.ts    clients that do not read
@@ -29,6 +30,7 @@ import type { Budget } from './budget.ts';
 import type { Caps } from './caps.ts';
 import type { Contests } from './contest.ts';
 import type { Held } from './held.ts';
+import type { IntakeBuffer } from './intake.ts';
 
 /** What clients may ask for. 0 = no limit, except where said. */
 export interface SessionLimits {
@@ -118,6 +120,8 @@ export interface Core {
   readonly clock: Clock;
   readonly turn: Turn;
   readonly pool: BlockPool;
+  /** Where connections are read to. */
+  readonly intake: IntakeBuffer;
   /** Payloads of messages that are kept. */
   readonly slab: Slab;
   readonly log: Log;

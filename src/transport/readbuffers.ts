@@ -43,6 +43,31 @@ export class LargeBuffers implements ReadBuffers {
   }
 }
 
+/**
+ * Has the socket read into buffers that are given to it: `first`, then after each read what `next` says. `read` gets what came.
+ * False where this Node.js cannot: nothing has changed then.
+ * Node offers it for sockets that a program dials (`onread` of net.connect) and not for those that it accepts; this sets the same fields.
+ */
+export function readInto(
+  socket: Socket,
+  first: Buffer,
+  read: (bytes: number, into: Buffer) => void,
+  next: () => Buffer,
+): boolean {
+  const handle: unknown = Reflect.get(socket, '_handle');
+  const slots = Object.getOwnPropertySymbols(socket);
+  const slot = (name: string): symbol | undefined => slots.find((symbol) => symbol.description === name);
+  const [buffer, callback, generate] = [slot('kBuffer'), slot('kBufferCb'), slot('kBufferGen')];
+  if (typeof handle !== 'object' || handle === null || buffer === undefined || callback === undefined) return false;
+  const use: unknown = Reflect.get(handle, 'useUserBuffer');
+  if (generate === undefined || typeof use !== 'function' || Reflect.get(socket, buffer) !== null) return false;
+  Reflect.set(socket, buffer, first);
+  Reflect.set(socket, callback, read);
+  Reflect.set(socket, generate, next);
+  Reflect.apply(use, handle, [first]);
+  return true;
+}
+
 /** The buffer of one connection. */
 export class ReadBuffer {
   private readonly buffers: ReadBuffers;
@@ -58,23 +83,14 @@ export class ReadBuffer {
     this.reader = reader;
   }
 
-  /**
-   * Has the socket read into this buffer from now on. False where this Node.js cannot: nothing has changed then.
-   * Node offers it for sockets that a program dials (`onread` of net.connect) and not for those that it accepts; this sets the same fields.
-   */
+  /** Has the socket read into this buffer from now on. False where this Node.js cannot: nothing has changed then. */
   attach(socket: Socket): boolean {
-    const handle: unknown = Reflect.get(socket, '_handle');
-    const slots = Object.getOwnPropertySymbols(socket);
-    const slot = (name: string): symbol | undefined => slots.find((symbol) => symbol.description === name);
-    const [buffer, read, next] = [slot('kBuffer'), slot('kBufferCb'), slot('kBufferGen')];
-    if (typeof handle !== 'object' || handle === null || buffer === undefined || read === undefined) return false;
-    const use: unknown = Reflect.get(handle, 'useUserBuffer');
-    if (next === undefined || typeof use !== 'function' || Reflect.get(socket, buffer) !== null) return false;
-    Reflect.set(socket, buffer, this.current);
-    Reflect.set(socket, read, (bytes: number, into: Buffer) => this.take(bytes, into));
-    Reflect.set(socket, next, () => this.next());
-    Reflect.apply(use, handle, [this.current]);
-    return true;
+    return readInto(
+      socket,
+      this.current,
+      (bytes, into) => this.take(bytes, into),
+      () => this.next(),
+    );
   }
 
   /** The connection has closed: nothing is read into it any more. */
@@ -84,10 +100,9 @@ export class ReadBuffer {
     if (this.current !== this.small) this.buffers.giveBack(this.current, this.kept);
   }
 
-  private take(bytes: number, into: Buffer): boolean {
+  private take(bytes: number, into: Buffer): void {
     this.filled = bytes;
     this.kept = this.reader(into.subarray(0, bytes));
-    return true;
   }
 
   /** Where the next bytes go. */

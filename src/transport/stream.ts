@@ -6,8 +6,8 @@ import type { Socket } from 'node:net';
 import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';
 import { formatHostPort, plainAddress } from './address.ts';
-import { ReadBuffer } from './readbuffers.ts';
-import type { CloseReason, Connection, LentReader, ReadBuffers, TlsInfo, TransportKind } from './transport.ts';
+import { ReadBuffer, readInto } from './readbuffers.ts';
+import type { CloseReason, Connection, Intake, LentReader, ReadBuffers, TlsInfo, TransportKind } from './transport.ts';
 
 /** Who is at the other end, as it will be shown. */
 export interface Peer {
@@ -96,6 +96,23 @@ export class StreamConnection implements Connection {
     this.read((chunk) => {
       reader(chunk);
     });
+    return true;
+  }
+
+  fill(intake: Intake): boolean {
+    if (this.kind === 'tls' || this.state !== 'open' || this.readBuffer !== null) return false;
+    const attached = readInto(
+      this.socket,
+      intake.place(),
+      (bytes, into) => {
+        if (this.state === 'open' || this.state === 'shut') intake.take(into, bytes);
+      },
+      () => intake.place(),
+    );
+    if (!attached) return false;
+    // As in readInto(): what the stream has read before comes first, and this way.
+    this.socket.pause();
+    this.read((chunk) => intake.take(chunk, chunk.length));
     return true;
   }
 

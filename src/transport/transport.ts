@@ -45,6 +45,16 @@ export interface ReadBuffers {
 /** Gets what was read. True = the bytes are still needed: their buffer is left to the reader. */
 export type LentReader = (chunk: Buffer) => boolean;
 
+/**
+ * A reader that says where bytes go: one that is done with them before the next read, or puts large pieces together where they lie.
+ * take() gets buffer[0, bytes): the buffer that place() gave last or, for what the carrier had read before, one of the carrier's own.
+ */
+export interface Intake {
+  /** Asked before the first read and after each take(). Not empty; the carrier writes to it until the next take(). */
+  place(): Buffer;
+  take(buffer: Buffer, bytes: number): void;
+}
+
 export interface Connection extends ByteSink {
   readonly kind: TransportKind;
   /** Printable, "127.0.0.1:50312", "[::1]:1", "unix:<pid or counter>": the real client where the PROXY protocol told it. */
@@ -62,6 +72,8 @@ export interface Connection extends ByteSink {
    * that says so. Takes the place of onData. False where the carrier has no such thing: nothing has changed then, and onData is to be used.
    */
   readInto?(buffers: ReadBuffers, reader: LentReader): boolean;
+  /** Reads to where `intake` says, in the place of onData. False where the carrier has no such thing: nothing has changed then. */
+  fill?(intake: Intake): boolean;
   /**
    * write() for one who goes on at once where he can: true = the system has taken all of it, or the connection has ended. False = what is
    * left waits, and the bytes may not change until what is written next is done. Not under TLS and the like, where bytes are never taken at once.

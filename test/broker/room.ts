@@ -183,9 +183,13 @@ export class Room {
     const [near, far] = memoryPair();
     Object.defineProperty(far, 'remoteAddress', { value: remoteAddress });
     const client = new RoomClient(near, version);
-    const access = (): Access => this.control?.access(listener) ?? this.access;
-    this.broker.accept(far, { name: listener, connectTimeoutMs: 10_000, access });
+    this.accept(far, listener);
     return client;
+  }
+
+  accept(connection: Connection, listener = 'test'): void {
+    const access = (): Access => this.control?.access(listener) ?? this.access;
+    this.broker.accept(connection, { name: listener, connectTimeoutMs: 10_000, access });
   }
 
   /** A connection whose CONNECT has been answered with success. */
@@ -235,6 +239,8 @@ export class RoomClient {
   connack: ConnackPacket | null = null;
   /** Bytes of the packet that next() gave last. */
   lastBytes = 0;
+  /** Of the message that next() gave last. */
+  lastPayload: Buffer = Buffer.alloc(0);
   closed = false;
   private rest: Buffer = Buffer.alloc(0);
   private chunks: Buffer[] = [];
@@ -437,7 +443,8 @@ export class RoomClient {
     const publication = new Publication(NOBODY);
     decodePublish(rest, frame, version, newScan(), publication);
     const { topic, qos, retain, dup, packetId, properties } = publication;
-    const payload = Buffer.from(publication.payload()).toString();
+    this.lastPayload = Buffer.from(publication.payload());
+    const payload = this.lastPayload.toString();
     return { type: PUBLISH, topic, payload, qos, retain, dup, packetId, properties, bytes: frame.end };
   }
 

@@ -73,6 +73,39 @@ describe.each(['dialled', 'accepted'] as const)('a connection that was %s', (whi
     expect(sink.all().equals(data)).toBe(true);
   });
 
+  it('fills the places that its reader names, in order, also what the stream had read before', async () => {
+    const { ours, theirs } = await pair(which);
+    const first = collector(() => false);
+    ours.onData(first.reader);
+    const data = pattern(2_000_000);
+    theirs.write(data.subarray(0, 10));
+    await first.reached(10);
+    ours.pause();
+    theirs.write(data.subarray(10, 20));
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    const places = [7, 300, 70_000, 2048].map((bytes) => Buffer.alloc(bytes));
+    const sink = collector(() => false);
+    let turn = 0;
+    const filled = ours.fill({
+      place: () => places[turn++ % places.length],
+      take: (buffer, bytes) => {
+        expect(bytes).toBeLessThanOrEqual(buffer.length);
+        sink.reader(buffer.subarray(0, bytes));
+        // Now and then it wants nothing for a while.
+        if (turn % 50 === 0) {
+          ours.pause();
+          setImmediate(() => ours.resume());
+        }
+      },
+    });
+    expect(filled).toBe(true);
+    ours.resume();
+    theirs.write(data.subarray(20));
+    await sink.reached(data.length - 10);
+    expect(sink.all().equals(data.subarray(10))).toBe(true);
+  });
+
   it('gives what the stream had read before, and goes on when it was paused', async () => {
     const { ours, theirs } = await pair(which);
     const first = collector(() => false);

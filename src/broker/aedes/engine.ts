@@ -26,6 +26,7 @@ import { Caps } from '../../session/caps.ts';
 import { checkLimits, type Refusal } from '../../session/connect.ts';
 import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
+import { IntakeBuffer } from '../../session/intake.ts';
 import { sourceMayWrite } from '../../session/origin.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Journal } from '../../store/store.ts';
@@ -107,6 +108,7 @@ export class AedesBroker implements Engine {
       clock,
       turn: options.turn,
       pool: { usedBytes: 0 } as Core['pool'],
+      intake: new IntakeBuffer(),
       slab: new Slab(options.turn.source),
       log,
       journal,
@@ -205,6 +207,7 @@ export class AedesBroker implements Engine {
     if (this.shared !== null) await this.join(aedes);
     this.sys.start();
     this.timers.push(clock.every(SWEEP_MS, () => router.sweep()));
+    this.timers.push(clock.every(SWEEP_MS, () => this.core.slab.spare.trim()));
     this.timers.push(clock.every(WINDOW_MS, () => router.turnTopics()));
     this.timers.push(clock.every(EXPIRY_MS, () => this.sessions.expire()));
   }

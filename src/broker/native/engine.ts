@@ -19,6 +19,7 @@ import { Caps } from '../../session/caps.ts';
 import { Client } from '../../session/client.ts';
 import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
+import { IntakeBuffer } from '../../session/intake.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Session } from '../../session/state.ts';
@@ -41,7 +42,7 @@ import { type SysOptions, SysTree } from '../sys.ts';
 
 /** How often silent and stuck connections are looked for. */
 const CHECK_MS = 500;
-/** How often expired retained messages are looked for. */
+/** How often expired retained messages are looked for, and spare memory that is not needed. */
 const SWEEP_MS = 1000;
 
 export interface NativeBrokerOptions {
@@ -101,6 +102,7 @@ export class NativeBroker implements Broker {
       clock: options.clock,
       turn: options.turn,
       pool: options.pool,
+      intake: new IntakeBuffer(),
       slab: new Slab(options.turn.source),
       log: options.log,
       journal: options.journal,
@@ -136,7 +138,7 @@ export class NativeBroker implements Broker {
     this.registry.restore(restored.sessions);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
-    this.timers.push(this.core.clock.every(SWEEP_MS, () => this.core.router.sweep()));
+    this.timers.push(this.core.clock.every(SWEEP_MS, () => this.sweep()));
     this.timers.push(this.core.clock.every(WINDOW_MS, () => this.core.router.turnTopics()));
   }
 
@@ -288,6 +290,11 @@ export class NativeBroker implements Broker {
     if (dropSession && this.registry.get(clientId) === session) this.registry.end(session, 'kicked');
     this.core.turn.leave();
     return true;
+  }
+
+  private sweep(): void {
+    this.core.router.sweep();
+    this.core.slab.spare.trim();
   }
 
   private check(): void {
