@@ -241,21 +241,20 @@ export class Inbound {
     const { names, run, core, publication } = this;
     const start = frame.packetStart;
     const route = names.allowed ? names.route(topic) : null;
-    const at = run.extend(
-      buffer,
-      frame,
-      this.scan,
-      names.lasting && core.limits.maxPayloadSize === 0 ? end : frame.end,
-      core.limits.maxPacketSize,
-      topic,
-      route,
-    );
+    const at = run.extend(buffer, frame, this.scan, names.lasting ? end : frame.end, this.runBytes, topic, route);
     this.count(run.count, at - start);
     if (route !== null) {
       if (run.mixed) publication.names = core.router.known;
       core.router.publishRun(publication, route, start, at, run.count, run.longest);
     } else this.denied(run.count);
     return at;
+  }
+
+  /** Bytes of a packet of a run; one that is larger may be too large in itself or by its payload. 0 = no limit. */
+  private get runBytes(): number {
+    const { maxPacketSize, maxPayloadSize } = this.core.limits;
+    if (maxPayloadSize === 0 || maxPacketSize === 0) return maxPayloadSize + maxPacketSize;
+    return Math.min(maxPacketSize, maxPayloadSize);
   }
 
   private count(messages: number, bytes: number): void {

@@ -166,3 +166,17 @@ it('an answer about rights that comes after they have changed holds for the pack
   publisher.publish('end', '');
   expect(await until(reader, 'end')).toEqual(['t 1 1']);
 });
+
+it('payloads that are too large are left out of a run, those just below the limit are not', async () => {
+  room = await openRoom({ limits: { maxPayloadSize: 100 } });
+  const reader = await room.client('r', { version: 4 });
+  await reader.subscribe('#', 0);
+  const publisher = await room.client('p', { version: 4 });
+  const sizes = [10, 100, 101, 95, 200, 10, 100];
+  publisher.raw(Buffer.concat(sizes.map((bytes, n) => publisher.publishBytes(`t/${n % 3}`, payloadOf(n, bytes), 0))));
+  publisher.publish('end', '');
+  const kept = [...sizes.keys()].filter((n) => sizes[n] <= 100);
+  expect(await until(reader, 'end')).toEqual(
+    kept.map((n) => `t/${n % 3} ${payloadOf(n, sizes[n]).slice(0, 8)} ${sizes[n]}`),
+  );
+});
