@@ -8,10 +8,12 @@ CONF ?= etc/tidegate.conf
 FUZZ_SECONDS ?= 60
 # Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
 BENCH ?=
+# Architectures of Debian packages, empty for all.
+ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench interop fuzz docs dist setup peers clean
+.PHONY: help start build check test bench interop fuzz docs dist deb trydeb release setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -47,8 +49,17 @@ docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md
 	npx tsx scripts/conformance.ts
 
 dist: build ## the npm package as release/tidegate-<version>.tgz
-	mkdir -p release
-	npm pack --silent --pack-destination release
+	npx tsx scripts/dist.ts
+
+deb: build ## Debian packages in release/: amd64, arm64, armhf with their own Node.js, and slim (ARCHS="amd64 all" for some)
+	npx tsx scripts/deb.ts $(ARCHS)
+
+trydeb: ## try the packages in fresh Debians (root, debootstrap, qemu-user-static for arm): ARCHS="amd64 arm64 armhf"
+	@failed=0; for arch in $(or $(ARCHS),amd64 arm64 armhf); do scripts/trydeb.sh release/tidegate_*_$$arch.deb || failed=1; done; exit $$failed
+
+release: dist deb ## everything of a release in release/, with checksums: archive, packages, bill of materials
+	cp dist/sbom.cdx.json release/tidegate.cdx.json
+	cd release && rm -f SHA256SUMS && sha256sum *.tgz *.deb *.json > SHA256SUMS && cat SHA256SUMS
 
 setup: ## npm packages, if they are missing or other ones are wanted
 	@scripts/setup.sh packages

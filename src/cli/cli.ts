@@ -2,7 +2,7 @@
 // Called by main.ts. Finds the command, loads its module only then, and turns whatever happens into an exit code
 // (sysexits(3): 0 ok, 1 failed, 64 usage, 78 configuration) and one line on standard error.
 // A command lives in its own file and registers its options on the program; it must not call process.exit.
-import type { Readable, Writable } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { Command, CommanderError, Help } from 'commander';
 import { ERRORS, errorText, GatewayError } from '../base/errors.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
@@ -82,6 +82,11 @@ const COMMANDS: readonly CommandRow[] = [
     summary: 'check, export, import a database',
     load: async () => (await import('./store/store.ts')).registerStore,
   },
+  {
+    name: 'completion',
+    summary: 'print a completion script for a shell',
+    load: async () => (await import('./completion.ts')).registerCompletion(wholeProgram),
+  },
 ];
 
 function commandNamed(argv: readonly string[]): CommandRow | undefined {
@@ -93,6 +98,18 @@ function commandNamed(argv: readonly string[]): CommandRow | undefined {
 
 /** The program with the one command that is wanted in full and the others by name. */
 async function programFor(argv: readonly string[], context: Context): Promise<Command> {
+  const wanted = commandNamed(argv);
+  return programWith((row) => row === wanted, context);
+}
+
+/** The program with every command in full, to be looked at: for completion scripts and manual pages. */
+export function wholeProgram(): Promise<Command> {
+  const nowhere = new PassThrough();
+  const io = { stdin: nowhere, stdout: nowhere, stderr: nowhere };
+  return programWith(() => true, { io, exit: () => {} });
+}
+
+async function programWith(inFull: (row: CommandRow) => boolean, context: Context): Promise<Command> {
   const { io } = context;
   const program = new Command('tidegate');
   const help = new Help();
@@ -113,9 +130,8 @@ async function programFor(argv: readonly string[], context: Context): Promise<Co
     })
     .showHelpAfterError(false)
     .enablePositionalOptions();
-  const wanted = commandNamed(argv);
   for (const row of COMMANDS) {
-    if (row === wanted) (await row.load())(program, context);
+    if (inFull(row)) (await row.load())(program, context);
     else program.command(row.name).description(row.summary);
   }
   return program;
