@@ -20,9 +20,12 @@ function dollarKept(wild: string, other: string): boolean {
   return isWild(wild) && other.startsWith('$');
 }
 
-/** Whether every topic that `inner` matches is matched by `outer` too. */
-export function covers(outer: readonly string[], inner: readonly string[]): boolean {
-  if (dollarKept(outer[0], inner[0])) return false;
+/**
+ * Whether every topic that `inner` matches is matched by `outer` too.
+ * @param dollar a wildcard in front means topics that begin with $ as well: so it is in a denial
+ */
+export function covers(outer: readonly string[], inner: readonly string[], dollar = false): boolean {
+  if (!dollar && dollarKept(outer[0], inner[0])) return false;
   for (let i = 0; i < outer.length; i++) {
     if (outer[i] === '#') return true;
     if (i === inner.length) return false;

@@ -119,7 +119,8 @@ class RuleTopic {
       text = text.replaceAll(CLIENT_ID, () => clientId).replaceAll(USERNAME, () => username);
       own = text.split('/');
     }
-    if (!this.literal) return covers(own, levels);
+    // What a wildcard does not grant [MQTT-4.7.2-1] it may well deny: topics that begin with $.
+    if (!this.literal) return covers(own, levels, !allow);
     // `allow @a/#` grants exactly this SUBSCRIBE: what it matches may then be delivered.
     if (action === 'deliver' && allow) return covers(own, levels);
     return text === topic;

@@ -176,6 +176,7 @@ export interface AuthConfig {
   readonly aclSubscribe: 'granted' | 'truthful';
   /** A retained message is delivered only while its publisher still may write the topic. */
   readonly checkRetainSource: boolean;
+  readonly sessionOwner: 'user' | 'client_id';
   readonly scramFile: string | null;
   /** null when absent or not enabled. */
   readonly jwt: JwtConfig | null;

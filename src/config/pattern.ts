@@ -1,7 +1,8 @@
 // Regular expressions that users write: compiled for V8's linear engine, whose time is bounded by the length of the text it reads.
-// Called by build code for routes. What that engine lacks (back references, look-around, large counts) is refused when the
-// configuration is read. It lacks the flag i as well, so ignoring case is done by writing both cases into the pattern.
+// Called by build code for routes. What that engine lacks (back references, look-around) is refused when the configuration is
+// read; counts are written out (counts.ts). It lacks the flag i as well, so ignoring case is done by writing both cases into the pattern.
 import { setFlagsFromString } from 'node:v8';
+import { writeOut } from './counts.ts';
 
 const MAX_LENGTH = 1000;
 
@@ -15,10 +16,19 @@ export function compilePattern(source: string, ignoreCase: boolean): RegExp | st
     return `not a regular expression (pattern): ${text.slice(text.lastIndexOf(': ') + 2).toLowerCase()}`;
   }
   setFlagsFromString('--enable-experimental-regexp-engine');
+  const text = ignoreCase ? bothCases(source) : source;
+  // Counts that the engine does not run are written out, those that are small are left to it.
+  const pattern = linear(text) ?? linear(writeOut(text));
+  return (
+    pattern ?? 'this pattern could take unbounded time: no back references, no look-around, no counts above 512 in all'
+  );
+}
+
+function linear(source: string | null): RegExp | null {
   try {
-    return new RegExp(ignoreCase ? bothCases(source) : source, 'l');
+    return source === null ? null : new RegExp(source, 'l');
   } catch {
-    return 'this pattern could take unbounded time: no back references, no look-around, no large counts';
+    return null;
   }
 }
 

@@ -35,7 +35,7 @@ export function sessionLimits(config: Config): SessionLimits {
     maxConnectSize: MAX_CONNECT_BYTES,
     retained: { messages: mqtt.maxRetainedMessages, bytes: mqtt.maxRetainedBytes },
     checkRetainSource: config.auth.checkRetainSource,
-    sessionOwner: 'user',
+    sessionOwner: config.auth.sessionOwner,
     memoryBudget: memoryBudget(mqtt.memoryBudget),
     outbox: {
       inflight: mqtt.maxInflightWindow,

@@ -34,6 +34,8 @@ export class ClientFilter {
   readonly options: FilterOptions;
   /** Whether a topic has to be looked at before it may be published. */
   readonly checksTopics: boolean;
+  /** Whether a topic has to be looked at before the client gets it: an older session may have filters that it may not subscribe now. */
+  readonly checksDeliveries: boolean;
   /**
    * False: the prefix is not this client's alone, and it has to be refused. A variable that is empty, or that holds a level separator or a
    * wildcard, would make one client's prefix another's.
@@ -41,20 +43,23 @@ export class ClientFilter {
   readonly sound: boolean;
 
   constructor(compiled: CompiledFilter, facts: Facts) {
-    const { publish } = compiled.options;
+    const { publish, subscribe } = compiled.options;
     this.options = compiled.options;
     this.prefix = compiled.prefix.fill(facts);
     this.sound = compiled.prefix.values(facts).every((value) => value !== '' && !/[/+#\0]/.test(value));
     this.prefixBytes = Buffer.from(this.prefix);
     this.userProperties = compiled.userProperties.map(([name, value]) => [name, value.fill(facts)]);
     this.checksTopics = publish.allow.length + publish.deny.length > 0;
+    this.checksDeliveries = subscribe.allow.length + subscribe.deny.length > 0;
   }
 
   mayPublish(topic: string): boolean {
-    const { allow, deny } = this.options.publish;
-    // By the levels alone: a wildcard that forbids means topics that begin with $ as well, only one that allows does not [MQTT-4.7.2-1].
-    if (deny.some((filter) => overlaps(filter, topic))) return false;
-    return allow.length === 0 || allow.some((filter) => matches(filter, topic));
+    return permits(this.options.publish, topic);
+  }
+
+  /** Whether a message on this topic may reach the client, whatever it has subscribed and when. */
+  mayReceive(topic: string): boolean {
+    return permits(this.options.subscribe, topic);
   }
 
   maySubscribe(topicFilter: string): boolean {
@@ -82,6 +87,12 @@ export class ClientFilter {
         responseTopic === undefined ? properties : { ...properties, responseTopic: this.prefix + responseTopic },
     };
   }
+}
+
+/** By the levels alone: a wildcard that forbids means topics that begin with $ as well, only one that allows does not [MQTT-4.7.2-1]. */
+function permits({ allow, deny }: FilterOptions['publish'], topic: string): boolean {
+  if (deny.some((filter) => overlaps(filter, topic))) return false;
+  return allow.length === 0 || allow.some((filter) => matches(filter, topic));
 }
 
 function shareOf(topicFilter: string): { share: string; filter: string } {

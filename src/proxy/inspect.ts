@@ -37,7 +37,7 @@ const SUBACK_FAILURE = 0x80;
 export interface InspectCells {
   readonly publishDenied: Cell;
   readonly subscribeDenied: Cell;
-  /** Messages of the server outside the client's prefix. */
+  /** Messages of the server outside the client's prefix, or on topics that it may not get. */
   readonly foreign: Cell;
 }
 
@@ -208,6 +208,7 @@ class ServerStream extends PacketStream {
   private readonly answer: Out;
   /** Topic aliases of topics that are not the client's: it never heard of them. */
   private readonly foreignAliases = new Set<number>();
+  private readonly looksAt: boolean;
 
   constructor(
     filter: ClientFilter,
@@ -223,6 +224,7 @@ class ServerStream extends PacketStream {
     this.cells = cells;
     this.pending = pending;
     this.answer = toServer;
+    this.looksAt = filter.prefix !== '' || filter.checksDeliveries;
   }
 
   protected wantsWhole(type: number): boolean {
@@ -231,7 +233,7 @@ class ServerStream extends PacketStream {
 
   protected packet(bytes: Buffer, end: number): number | 'drop' | 'more' {
     const { frame } = this;
-    if (frame.type === PUBLISH && this.filter.prefix !== '') return this.publish(bytes, end);
+    if (frame.type === PUBLISH && this.looksAt) return this.publish(bytes, end);
     if (frame.type === SUBACK && this.pending.size > 0) return this.suback(bytes);
     return frame.packetStart;
   }
@@ -244,14 +246,14 @@ class ServerStream extends PacketStream {
     const alias = head.properties?.topicAlias;
     const named = topicEnd > topicStart;
     const inside = named
-      ? bytes.subarray(topicStart, topicEnd).indexOf(filter.prefixBytes) === 0 &&
-        topicEnd - topicStart > filter.prefixBytes.length
+      ? this.isInside(bytes, topicStart, topicEnd)
       : alias !== undefined && !this.foreignAliases.has(alias);
     if (named && alias !== undefined) {
       if (inside) this.foreignAliases.delete(alias);
       else this.foreignAliases.add(alias);
     }
     if (!inside) return this.drop(head);
+    if (filter.prefix === '') return frame.packetStart;
     const responseTopic = head.properties?.responseTopic;
     const back = responseTopic?.startsWith(filter.prefix) === true && responseTopic.length > filter.prefix.length;
     if (!named && !back) return frame.packetStart;
@@ -261,6 +263,15 @@ class ServerStream extends PacketStream {
     const topic = named ? [bytes.subarray(topicStart + filter.prefixBytes.length, topicEnd)] : [];
     this.put(newHead(bytes, frame, head, topic, properties, version));
     return head.end;
+  }
+
+  /** Whether the topic is below the client's prefix, and one that it may get. */
+  private isInside(bytes: Buffer, start: number, end: number): boolean {
+    const { filter } = this;
+    const { prefixBytes } = filter;
+    const at = start + prefixBytes.length;
+    if (end <= at || bytes.subarray(start, at).compare(prefixBytes) !== 0) return false;
+    return !filter.checksDeliveries || filter.mayReceive(bytes.toString('utf8', at, end));
   }
 
   /** Not the client's: it does not see it, the server is told that it arrived. */

@@ -123,4 +123,16 @@ describe('acl.rules', () => {
     expect(set.explain(identity('u'), 'publish', 'a')).toEqual({ allowed: true, rule: '/x.conf:7: auth.acl.rules[0]' });
     expect(set.explain(identity('u'), 'publish', 'b')).toEqual({ allowed: false, rule: 'auth.no_match' });
   });
+
+  it('a wildcard that denies means topics that begin with $ as well, one that allows does not', () => {
+    for (const filter of ['#', '+/#', '+/x']) {
+      const deny = rules('allow', { permit: 'deny', topics: [filter] });
+      for (const action of ['publish', 'subscribe', 'deliver'] as const) {
+        expect(ask(deny, action, '$app/x')).toBe(false);
+        expect(ask(deny, action, 'app/x')).toBe(false);
+      }
+      expect(ask(rules('deny', { topics: [filter] }), 'publish', '$app/x')).toBe(false);
+    }
+    expect(ask(rules('allow', { permit: 'deny', topics: ['+/x'] }), 'publish', '$app/y')).toBe(true);
+  });
 });

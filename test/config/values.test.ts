@@ -1,4 +1,5 @@
 // The small texts of a configuration: sizes, durations, addresses, URLs, topic filters, words, patterns.
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compilePattern } from '../../src/config/pattern.ts';
 import {
@@ -184,8 +185,54 @@ describe('patterns', () => {
     for (const [source, text] of no) expect(of(source, true).test(text)).toBe(false);
   });
 
+  test('ordinary counts are taken and mean what they mean elsewhere', () => {
+    const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+    for (const [source, text] of [
+      ['^[0-9a-f]{32}$', 'a'.repeat(32)],
+      ['^.{1,40}$', 'x'.repeat(40)],
+      ['^\\w{20}$', 'x'.repeat(20)],
+      [`^${uuid}$`, '01234567-89ab-cdef-0123-456789abcdef'],
+      ['^[\\x21-\\x7e]{17,}$', 'y'.repeat(60)],
+      ['^(?:[A-Z]{2}){20}$', 'AB'.repeat(20)],
+      ['^dev-\\d{1,300}$', `dev-${'7'.repeat(300)}`],
+    ] as const) {
+      expect(of(source).test(text)).toBe(true);
+      expect(of(source).test(`${text} `)).toBe(false);
+      expect(of(source, true).test(text)).toBe(true);
+    }
+  });
+
+  test('a pattern with counts written out matches and captures as the usual engine does', () => {
+    const count = fc.oneof(
+      fc.constantFrom('', '?', '*', '+', '{17}', '{0}', '{0,18}', '{2,20}', '{1,}', '{18,}?', '{1,17}?'),
+    );
+    const char = fc.constantFrom('a', 'b', '[ab]', '\\w', '(a)', '(?<n>b)', '(?:ab)', '(a|b)', '((a)b)');
+    const piece = fc.tuple(char, count).map((parts) => parts.join(''));
+    const source = fc.array(piece, { minLength: 1, maxLength: 4 }).map((parts) => `^${parts.join('')}$`);
+    const text = fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 60 });
+    fc.assert(
+      fc.property(source, text, (source, text) => {
+        const usual = ((): RegExp | null => {
+          try {
+            return new RegExp(source);
+          } catch {
+            return null;
+          }
+        })();
+        if (usual === null) return;
+        expect([source, of(source).exec(text)?.[0]]).toEqual([source, usual.exec(text)?.[0]]);
+      }),
+      { numRuns: 500 },
+    );
+    expect(
+      of('^(?<who>[a-z]{1,20})-([0-9]{2}){20}$')
+        .exec(`ann-${'01'.repeat(19)}42`)
+        ?.slice(1),
+    ).toEqual(['ann', '42']);
+  });
+
   test('what cannot run in linear time, or is no pattern, is refused', () => {
-    for (const source of ['(a)\\1', '(?=a)b', '(?<!a)b', 'a{1,1000}'])
+    for (const source of ['(a)\\1', '(?=a)b', '(?<!a)b', 'a{1,1000}', '(?:(?:a{10}){10}){10}'])
       expect(compilePattern(source, false)).toContain('unbounded time');
     for (const source of ['(', '[a', '*', '\\'])
       expect(compilePattern(source, false)).toContain('not a regular expression');

@@ -318,3 +318,35 @@ describe('packets in chunks', () => {
     expect(frame.end).toBe(bytes.length);
   });
 });
+
+describe('deliveries of what a client may not subscribe', () => {
+  const deny = { subscribe: { allow: [], deny: ['secret/#', '+/x'] } };
+  const allow = { subscribe: { allow: ['open/#'], deny: [] } };
+
+  it.each([4, 5] as const)(
+    'from an older session are dropped and acknowledged to the server, version %i',
+    (version) => {
+      for (const [rules, topics] of [
+        [deny, ['secret/1', '$app/x']],
+        [allow, ['closed', '$app/x']],
+      ] as const) {
+        const s = session(rules, version);
+        for (const topic of topics) s.fromServer.push(publish(version, topic, 1));
+        const ack = encodeAck(version, PUBACK, 7, 0);
+        expect([s.client(), s.server()]).toEqual(['', hex(ack, ack)]);
+        expect(s.cells.foreign.value).toBe(2);
+        s.fromServer.push(publish(version, 'open/1', 1));
+        expect(s.client()).toBe(hex(publish(version, 'open/1', 1)));
+      }
+    },
+  );
+
+  it('are dropped by their alias too, and below a prefix', () => {
+    const s = session({ ...deny, prefix: 't/' }, 5);
+    s.fromServer.push(
+      Buffer.concat([publish(5, 't/secret/1', 0, { topicAlias: 1 }), publish(5, '', 0, { topicAlias: 1 })]),
+    );
+    s.fromServer.push(publish(5, 't/open', 0, { topicAlias: 1 }));
+    expect(s.client()).toBe(hex(publish(5, 'open', 0, { topicAlias: 1 })));
+  });
+});

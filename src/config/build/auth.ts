@@ -58,6 +58,7 @@ export function buildAuth(
     denyAction: auth.deny_action,
     aclSubscribe: auth.acl_subscribe === 'mosquitto' ? 'granted' : 'truthful',
     checkRetainSource: auth.check_retain_source,
+    sessionOwner: auth.session_owner,
     scramFile: auth.scram_file,
     jwt,
     limits: buildLimits(root),

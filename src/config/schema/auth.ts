@@ -151,6 +151,10 @@ export const AUTH = block(
       default: true,
       text: 'Deliver a retained message only while the one who published it may still write its topic.',
     }),
+    session_owner: word(['user', 'client_id'], {
+      default: 'user',
+      text: 'Who may use a client id that has a session: only its user, or whoever is let in with it, as in mosquitto.',
+    }),
     password: pairs({ secret: true, text: 'Users and their passwords in clear.', example: { alice: 'change-me' } }),
     acl: optional(
       {
