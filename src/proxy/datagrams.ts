@@ -42,6 +42,8 @@ export class DatagramEntrance {
   private readonly byAddress = new ConnectionCount();
   private socket: DatagramSocket | null = null;
   private sweeper: Timer | null = null;
+  /** Set once it is retired. */
+  private onEmpty: (() => void) | null = null;
   private readonly cells: { accepted: Cell; active: Cell; bytesIn: Cell; bytesOut: Cell };
 
   constructor(options: ProxyOptions, context: EntranceContext) {
@@ -78,12 +80,27 @@ export class DatagramEntrance {
     await this.open();
   }
 
+  /** Takes no new clients; sessions go on until they are silent. Calls `over` when the last one has ended. */
+  async retire(over: () => void): Promise<void> {
+    this.onEmpty = over;
+    this.checkEmpty();
+  }
+
+  private checkEmpty(): void {
+    if (this.onEmpty === null || this.sessions.size > 0) return;
+    this.sweeper?.cancel();
+    this.socket?.close();
+    this.socket = null;
+    const over = this.onEmpty;
+    this.onEmpty = null;
+    over();
+  }
+
   async stop(_deadlineMs: number): Promise<void> {
     this.sweeper?.cancel();
     this.socket?.close();
     this.socket = null;
     for (const [key, session] of this.sessions) this.end(key, session, 200, 'proxy stops');
-    this.context.parts.metrics.drop({ proxy: this.options.name });
   }
 
   private async open(): Promise<void> {
@@ -98,7 +115,8 @@ export class DatagramEntrance {
 
   private fromClient(bytes: Buffer, address: string, port: number): void {
     const key = `${address} ${port}`;
-    const session = this.sessions.get(key) ?? this.begin(key, address, port);
+    const known = this.sessions.get(key);
+    const session = known ?? (this.onEmpty === null ? this.begin(key, address, port) : null);
     if (session === null) return;
     session.bytesIn += bytes.length;
     this.cells.bytesIn.value += bytes.length;
@@ -199,6 +217,11 @@ export class DatagramEntrance {
 
   private end(key: string, session: Session, status: Status, reason: string): void {
     if (this.sessions.get(key) !== session) return;
+    this.ended(key, session, status, reason);
+    this.checkEmpty();
+  }
+
+  private ended(key: string, session: Session, status: Status, reason: string): void {
     this.sessions.delete(key);
     this.cells.active.value--;
     this.byAddress.leave(session.address);

@@ -48,6 +48,8 @@ export class Entrance {
   private bound: Bound[] = [];
   private readonly relays = new Set<Relay>();
   private sweeper: Timer | null = null;
+  /** Set once it is retired. */
+  private onEmpty: (() => void) | null = null;
   /** Monotonic ms when a lack of descriptors was last met. */
   private shortMs = Number.NEGATIVE_INFINITY;
 
@@ -92,6 +94,23 @@ export class Entrance {
     } else await this.listener.reloadCertificates?.();
   }
 
+  /** Accepts nobody more; the sessions that exist go on under their rules. Calls `over` when the last one has ended. */
+  async retire(over: () => void): Promise<void> {
+    await this.listener?.stop();
+    this.listener = null;
+    this.bound = [];
+    this.onEmpty = over;
+    this.checkEmpty();
+  }
+
+  private checkEmpty(): void {
+    if (this.onEmpty === null || this.relays.size > 0) return;
+    this.sweeper?.cancel();
+    const over = this.onEmpty;
+    this.onEmpty = null;
+    over();
+  }
+
   /** Accepts nobody more, ends the sessions and waits for that, `deadlineMs` at most. */
   async stop(deadlineMs: number): Promise<void> {
     this.sweeper?.cancel();
@@ -101,7 +120,6 @@ export class Entrance {
     const gone = Promise.all(relays.map((relay) => relay.stop()));
     if (deadlineMs > 0) await this.within(deadlineMs, gone);
     for (const relay of relays) relay.destroy();
-    this.parts.metrics.drop({ proxy: this.name });
   }
 
   pool(name: string): Pool | undefined {
@@ -131,6 +149,7 @@ export class Entrance {
     this.cells.active.value--;
     this.byAddress.leave(relay.remoteAddress);
     this.record(rules, entry);
+    this.checkEmpty();
   }
 
   private async open(): Promise<void> {

@@ -20,6 +20,8 @@ export class Proxies implements Service {
   private options: ProxiesOptions;
   private readonly pools = new Map<string, Pool>();
   private readonly entrances = new Map<string, Entrance | DatagramEntrance>();
+  /** Proxies that are not configured any more, while they have sessions; with what they were configured as. */
+  private readonly retired = new Map<Entrance | DatagramEntrance, ProxyOptions>();
   private readonly logs = new Map<string, AccessLog>();
 
   constructor(parts: ProxyParts, options: ProxiesOptions) {
@@ -43,8 +45,12 @@ export class Proxies implements Service {
   }
 
   async stop(deadlineMs: number): Promise<void> {
-    await Promise.all([...this.entrances.values()].map((entrance) => entrance.stop(deadlineMs)));
+    const all = [...this.entrances.values(), ...this.retired.keys()];
+    await Promise.all(all.map((entrance) => entrance.stop(deadlineMs)));
+    for (const { name } of [...this.options.proxies, ...this.retired.values()])
+      this.parts.metrics.drop({ proxy: name });
     this.entrances.clear();
+    this.retired.clear();
     for (const pool of this.pools.values()) pool.stop();
     this.pools.clear();
     for (const log of this.logs.values()) log.close();
@@ -53,10 +59,9 @@ export class Proxies implements Service {
 
   /** Applies other options and opens access logs anew. Failures are logged by name; what can be applied is. */
   async apply(options: ProxiesOptions): Promise<void> {
+    const before = new Map(this.options.proxies.map((proxy) => [proxy.name, proxy]));
     this.options = options;
     const wanted = new Map(options.proxies.filter((proxy) => proxy.enable).map((proxy) => [proxy.name, proxy]));
-    for (const log of this.logs.values()) log.reopen();
-    this.openLogs([...wanted.values()], false);
     await Promise.all(
       options.upstreams.map((upstream) => {
         const pool = this.pools.get(upstream.name);
@@ -67,8 +72,10 @@ export class Proxies implements Service {
       const protocol = entrance instanceof DatagramEntrance ? 'udp' : 'tcp';
       if (wanted.get(name)?.protocol === protocol) continue;
       this.entrances.delete(name);
-      await entrance.stop(0);
+      await this.retire(entrance, before.get(name));
     }
+    for (const log of this.logs.values()) log.reopen();
+    this.openLogs([...wanted.values(), ...this.retired.values()], false);
     for (const proxy of wanted.values()) {
       try {
         const entrance = this.entrances.get(proxy.name);
@@ -85,6 +92,16 @@ export class Proxies implements Service {
       this.pools.delete(name);
       pool.stop();
     }
+  }
+
+  /** Its clients stay connected as they are; the last of them takes the rest of it along. */
+  private async retire(entrance: Entrance | DatagramEntrance, options: ProxyOptions | undefined): Promise<void> {
+    if (options !== undefined) this.retired.set(entrance, options);
+    await entrance.retire(() => {
+      this.retired.delete(entrance);
+      const name = options?.name ?? '';
+      if (!this.entrances.has(name)) this.parts.metrics.drop({ proxy: name });
+    });
   }
 
   upstreams(): UpstreamView[] {
@@ -119,6 +136,10 @@ export class Proxies implements Service {
     const entrance =
       options.protocol === 'udp' ? new DatagramEntrance(options, context) : new Entrance(options, context);
     this.entrances.set(options.name, entrance);
+    // A socket of datagrams cannot be shared: one that still serves old sessions makes room.
+    if (options.protocol === 'udp')
+      for (const [old, { host, port }] of this.retired)
+        if (old instanceof DatagramEntrance && host === options.host && port === options.port) await old.stop(0);
     await entrance.start();
   }
 

@@ -57,7 +57,7 @@ async function datagrams(fields: Partial<ProxyOptions> = {}) {
   };
   const value = (name: string, labels: Record<string, string> = {}): number | undefined =>
     memory.metrics.value(`tidegate_proxy_${name}`, { proxy: 'p', ...labels });
-  return { clock: memory.clock, door, servers, send, value };
+  return { clock: memory.clock, door, servers, send, value, pool };
 }
 
 describe('a session of datagrams', () => {
@@ -72,6 +72,19 @@ describe('a session of datagrams', () => {
     ]);
     servers[1].socket.receive(Buffer.from('back'), '10.0.0.2', 1);
     expect(door.sent).toEqual(['127.0.0.1:1002 back']);
+  });
+
+  it('goes on until it is silent after a reload that removes its proxy; nobody else is taken', async () => {
+    const { clock, door, servers, send, pool } = await datagrams();
+    await send('a', 1001);
+    await running?.apply({ proxies: [], upstreams: [pool] });
+    await send('b', 1002);
+    await send('c', 1001);
+    servers[0].socket.receive(Buffer.from('back'), '10.0.0.1', 1);
+    expect(servers.map(({ socket }) => socket.sent)).toEqual([['a', 'c']]);
+    expect([door.sent, door.closed]).toEqual([['127.0.0.1:1001 back'], false]);
+    await clock.advanceAsync(6000);
+    expect([servers[0].socket.closed, door.closed]).toEqual([true, true]);
   });
 
   it('ends after udp_timeout of silence on both sides, and not before', async () => {

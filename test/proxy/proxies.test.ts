@@ -314,6 +314,35 @@ describe('a session', () => {
     expect([a.length, c.length]).toEqual([1, 1]);
   });
 
+  it('stays connected over a reload that removes its proxy, until it leaves; nobody else is taken', async () => {
+    const { send, dial, network, proxies, options, value } = await proxy();
+    const a = await memoryServer(network, A.addr);
+    const client = await send(connectBytes({ clientId: 'old' }));
+    const server = read(a);
+    await proxies.apply({ proxies: [], upstreams: options.upstreams });
+    client.connection.write(Buffer.from('c000', 'hex'), () => {});
+    a[0].write(connack(0), () => {});
+    await client.when(() => client.bytes > 0);
+    await server.when(() => server.all.subarray(-2).toString('hex') === 'c000');
+    expect(client.ended).toBe(false);
+    await expect(dial()).rejects.toThrow();
+    expect(value('active')).toBe(1);
+    client.connection.destroy();
+    await server.when(() => server.ended);
+    await settled();
+    expect(value('active')).toBeUndefined();
+  });
+
+  it('of a proxy that was removed ends when everything stops', async () => {
+    const { send, network, proxies, options } = await proxy();
+    await memoryServer(network, A.addr);
+    const client = await send(connectBytes());
+    await proxies.apply({ proxies: [], upstreams: options.upstreams });
+    running = null;
+    await proxies.stop(1000);
+    await client.when(() => client.ended);
+  });
+
   it('ends when the proxy stops', async () => {
     const { send, network, proxies } = await proxy();
     const a = await memoryServer(network, A.addr);
