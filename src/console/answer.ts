@@ -40,6 +40,7 @@ export const CODES = {
   user: { code: 207, status: 404, text: 'no such user' },
   upstream: { code: 206, status: 404, text: 'no such upstream or server' },
   slow: { code: 208, status: 408, text: 'the body did not come in time' },
+  partly: { code: 209, status: 200, text: 'read, but not all of it is in force' },
   readers: { code: 205, status: 503, text: 'too many event streams are open' },
 } as const satisfies Record<string, CodeRow>;
 export type CodeName = keyof typeof CODES;

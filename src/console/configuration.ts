@@ -1,8 +1,8 @@
 // REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading. Called by routes.ts.
 // No secret leaves: passwords read "***", keys are named by their file, whoever asks.
 import type { TlsServerConfig } from '../config/config.ts';
-import { type Answer, changed, data, fail, isObject } from './answer.ts';
-import type { BridgeView, ConsoleOptions, Json, JsonObject, ShownConfig } from './console.ts';
+import { type Answer, CODES, changed, data, fail, isObject, json } from './answer.ts';
+import type { BridgeView, ChangeResult, ConsoleOptions, Json, JsonObject, ShownConfig } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';
 import { bridgeNode } from './mqttbridge.ts';
 import { type Call, get, param, type Route, write } from './route.ts';
@@ -191,11 +191,29 @@ const SETTINGS: ReadonlyMap<string, { readonly key: string; readonly read: Setti
   ['property_size', { key: '', read: whole }],
 ]);
 
+/** A reload that left something as it was says so in its code, with the report all the same. */
+function reloaded(result: ChangeResult): Answer {
+  const report = result.ok ? result.report : undefined;
+  if (report === undefined) return changed(result, 'unavailable');
+  const left = [
+    ['could not be applied', names(report.failed)],
+    ['needs a restart', names(report.needRestart)],
+  ].filter(([, list]) => list !== '');
+  if (left.length === 0) return changed(result, 'unavailable');
+  const { code, status, text } = CODES.partly;
+  const message = `${text}: ${left.map((words) => words.join(': ')).join('; ')}`;
+  return json({ code, message, pointer: '', data: report }, status);
+}
+
+function names(list: Json | undefined): string {
+  return Array.isArray(list) ? list.join(', ') : '';
+}
+
 /** NanoMQ's form {"data":{...}} sets limits in memory or keeps them; an empty body reads the file again. */
 async function reload({ config }: ConsoleOptions, call: Call): Promise<Answer> {
   const keep = keepOf(call);
   if (typeof keep === 'object') return keep;
-  if (call.body === null) return changed(await config.reload(), 'unavailable');
+  if (call.body === null) return reloaded(await config.reload());
   const document = isObject(call.body) ? call.body.data : undefined;
   if (!isObject(document)) return fail('value', 'data has to be an object', '/data');
   const values = new Map<string, string | number | boolean>();

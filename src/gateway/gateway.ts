@@ -281,14 +281,11 @@ export class Gateway implements Service {
     );
   }
 
-  /** Starts the proxies when there are some for the first time, else applies what differs. */
-  private async applyProxies(config: Config): Promise<void> {
+  /** Starts the proxies when there are some for the first time, else applies what differs. Gives the names of those that failed. */
+  private async applyProxies(config: Config): Promise<string[]> {
     const options = proxiesOptions(config);
-    if (this.proxies !== null) {
-      await this.proxies.apply(options);
-      return;
-    }
-    if (!options.proxies.some((proxy) => proxy.enable)) return;
+    if (this.proxies !== null) return this.proxies.apply(options);
+    if (!options.proxies.some((proxy) => proxy.enable)) return [];
     const { Proxies } = await import('../proxy/proxies.ts');
     const { log, metrics } = this;
     const { broker, access } = this.runs();
@@ -311,7 +308,7 @@ export class Gateway implements Service {
     this.started.push({ name: 'proxies', stop: (deadlineMs) => proxies.stop(deadlineMs) });
     await proxies.start();
     this.proxies = proxies;
-    if (!atStart) await proxies.apply(options);
+    return atStart ? [] : proxies.apply(options);
   }
 
   /** The C library's driver, loaded when a bridge first asks for it; a failure is that bridge's state. */

@@ -43,7 +43,7 @@ export interface RunningConfigParts {
   readonly running: () => Running | null;
   /** Parts that are loaded on demand take their sections. */
   readonly applyWebhook: (config: Config) => Promise<void>;
-  readonly applyProxies: (config: Config) => Promise<void>;
+  readonly applyProxies: (config: Config) => Promise<readonly string[]>;
   /** The console takes up renewed certificates and keys. */
   readonly renewHttp: () => Promise<void>;
 }
@@ -233,7 +233,9 @@ export class RunningConfig {
     if (changes.some((change) => change.part === 'webhook'))
       await attempt('webhook', () => this.parts.applyWebhook(config));
     await attempt('http_server: certificate', () => this.parts.renewHttp());
-    await attempt('proxy', () => this.parts.applyProxies(config));
+    await attempt('proxy', async () => {
+      failed.push(...(await this.parts.applyProxies(config)).map((name) => `proxy.${name}`));
+    });
     if (withBridges) control.take(next.tree, next.masked, config.bridges.nng.compat);
     return failed;
   }

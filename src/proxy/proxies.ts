@@ -57,8 +57,9 @@ export class Proxies implements Service {
     this.logs.clear();
   }
 
-  /** Applies other options and opens access logs anew. Failures are logged by name; what can be applied is. */
-  async apply(options: ProxiesOptions): Promise<void> {
+  /** Applies other options and opens access logs anew. Failures are logged; what can be applied is. Gives the names of proxies that failed. */
+  async apply(options: ProxiesOptions): Promise<string[]> {
+    const failed: string[] = [];
     const before = new Map(this.options.proxies.map((proxy) => [proxy.name, proxy]));
     this.options = options;
     const wanted = new Map(options.proxies.filter((proxy) => proxy.enable).map((proxy) => [proxy.name, proxy]));
@@ -82,6 +83,7 @@ export class Proxies implements Service {
         if (entrance === undefined) await this.addEntrance(proxy);
         else await entrance.update(proxy);
       } catch (error) {
+        failed.push(proxy.name);
         this.parts.log('error', 'PXY-FAILED', { proxy: proxy.name, error: errorText(error) });
       }
     }
@@ -92,6 +94,7 @@ export class Proxies implements Service {
       this.pools.delete(name);
       pool.stop();
     }
+    return failed;
   }
 
   /** Its clients stay connected as they are; the last of them takes the rest of it along. */

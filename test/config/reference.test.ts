@@ -52,6 +52,16 @@ describe('the reference', () => {
     });
   });
 
+  test('a key of a part that is built at the start is marked as taking a restart, one that is looked at again is not', () => {
+    const again = /^(log\.level|http_server\.(username|password|users|jwt)\b.*|log\.uds_addr)/;
+    for (const part of ['persistence', 'http_server', 'metrics', 'broker', 'log'] as const) {
+      every({ [part]: SECTIONS[part] }, '', (key, path) => {
+        if (key.inside?.kind === 'fields' || key.doc.ignored) return;
+        expect([path, key.doc.restart ?? false]).toEqual([path, !again.test(path)]);
+      });
+    }
+  });
+
   test('every key stands in the Markdown tables', () => {
     const text = referenceMarkdown(FOREIGN);
     every(SECTIONS, '', (_key, path) => expect(text).toContain(`${path.split('.').at(-1)}`));

@@ -105,6 +105,16 @@ describe('/reload', () => {
     expect(stage.config.reloads).toBe(1);
   });
 
+  test.each([
+    [{ failed: ['listeners.ssl: certificate'], needRestart: [] }, /could not be applied: listeners\.ssl: certificate$/],
+    [{ failed: [], needRestart: ['log', 'metrics'] }, /needs a restart: log, metrics$/],
+  ])('a reload that leaves something as it was says so in its code: %j', async (report, text) => {
+    stage.config.result = { ok: true, report };
+    const { status, json } = await ask(stage.server.port, 'POST', '/api/v4/reload');
+    expect([status, json.code, json.data]).toEqual([200, 209, report]);
+    expect(json.message).toMatch(text);
+  });
+
   test('a file that is wrong is answered with what is wrong', async () => {
     const problems = [{ pointer: '/mqtt/max_packet_size', message: 'mqtt.max_packet_size: is no size' }];
     stage.config.result = { ok: false, why: 'invalid', problems };

@@ -160,6 +160,30 @@ test('a reload tells what changed, what needs a restart until there is one, and 
   expect(metric('tidegate_config_ok')).toBe(1);
 });
 
+test.skipIf(!hasOpenssl())(
+  'a reload whose key does not fit its certificate fails by name at listeners and proxies, and old ones stay',
+  async () => {
+    const authority = new Authority();
+    try {
+      const pair = authority.issue({ name: 'localhost' });
+      const other = authority.issue({ name: 'localhost' });
+      const files = `certfile = "${pair.cert}", keyfile = "${pair.key}"`;
+      const conf = `${TCP}listeners.ssl { bind = "127.0.0.1:0", ${files} }
+      proxy.edge { bind = "127.0.0.1:0", tls { ${files} }, default = "local" }`;
+      gateway = await testGateway(conf);
+      writeFileSync(pair.key, readFileSync(other.key));
+      expect(await reload(conf)).toMatchObject({
+        ok: true,
+        report: { failed: ['listeners.ssl: certificate', 'proxy.edge'] },
+      });
+      writeFileSync(pair.cert, readFileSync(other.cert));
+      expect(await reload(conf)).toMatchObject({ report: { failed: [] } });
+    } finally {
+      authority.remove();
+    }
+  },
+);
+
 test('a reload takes the rights of a removed user away even where something else of it fails', async () => {
   gateway = await testGateway(`${TCP}auth.password { a = "1", b = "2" }`);
   const options = { reconnectPeriod: 0, username: 'a', password: '1', clientId: 'gone' };

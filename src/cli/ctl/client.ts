@@ -133,10 +133,13 @@ export class CtlClient {
     return this.target.base.origin;
   }
 
-  /** One call below /api/v4. Throws GatewayError CLI-FAILED when nobody answers or the answer is a failure. */
-  async call(method: string, path: string, body?: unknown): Promise<Reply> {
+  /**
+   * One call below /api/v4. Throws GatewayError CLI-FAILED when nobody answers or the answer is a failure.
+   * @param known codes besides 0 that are no failure to the caller
+   */
+  async call(method: string, path: string, body?: unknown, known: readonly number[] = []): Promise<Reply> {
     const reply = await this.ask(method, path, body);
-    if (reply.status >= 400 || reply.code !== 0) throw failure(reply);
+    if (reply.status >= 400 || (reply.code !== 0 && !known.includes(reply.code))) throw failure(reply);
     return reply;
   }
 

@@ -148,6 +148,9 @@ interface ExplainOptions {
   readonly listener?: string;
 }
 
+/** What a reload answers when something could not be applied or needs a restart. */
+const NOT_ALL = 209;
+
 /** Exit code 1 when it is not allowed, so that scripts can ask. */
 async function explain(
   work: Work,
@@ -174,7 +177,7 @@ async function explain(
 function reloadText(report: Row): string {
   const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(' ') : '-');
   return facts([
-    ['reloaded', list(report.failed) === '-' ? 'yes' : 'in part'],
+    ['reloaded', list(report.failed) === '-' && list(report.needRestart) === '-' ? 'yes' : 'in part'],
     ['changed', list(report.changed)],
     ['users', `${report.usersAdded ?? 0} new, ${report.usersRemoved ?? 0} gone, ${report.usersChanged ?? 0} changed`],
     ['disconnected', report.clientsDropped ?? 0],
@@ -256,9 +259,10 @@ export function registerCtl(
   addBridgeCommands(ctl, add);
   addUserCommands(ctl, add);
   addConfigCommands(ctl, add);
-  add(ctl, 'reload', 'read the configuration file again', async (work) => {
-    const { data } = await work.client.call('POST', '/reload');
+  add(ctl, 'reload', 'read the configuration file again; exit 1 when not all of it is in force', async (work) => {
+    const { data, code } = await work.client.call('POST', '/reload', undefined, [NOT_ALL]);
     say(work, data, reloadText(rowOf(data)));
+    if (code === NOT_ALL) context.exit(1);
   });
   add<ExplainOptions>(
     ctl,

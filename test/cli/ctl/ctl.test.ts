@@ -370,6 +370,12 @@ describe('changing', () => {
   test('reload reads the file again; a wrong one is exit code 1 with what is wrong', async () => {
     expect(await ctl('reload')).toMatch(/^reloaded +yes\nchanged/);
     expect(stage.config.reloads).toBe(1);
+    stage.config.result = { ok: true, report: { failed: [], needRestart: ['log'] } };
+    const partly = await run(['reload'], here());
+    expect([partly.code, partly.out]).toEqual([
+      1,
+      expect.stringMatching(/^reloaded +in part\n[^]*need a restart +log/),
+    ]);
     stage.config.result = { ok: false, why: 'invalid', problems: [{ pointer: '', message: 'f.conf:3:1: mqtt: no' }] };
     await expect(ctl('reload')).rejects.toMatchObject({ exit: 1, message: expect.stringContaining('f.conf:3:1') });
   });
