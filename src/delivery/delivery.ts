@@ -124,8 +124,11 @@ export interface OutboxOptions {
   readonly stats: DeliveryStats;
   /** Read right of the session's present user for a topic; asked again for what waited: rights are those of the moment of delivery. */
   readonly mayReceive: (topic: string) => boolean;
-  /** Gives a message that this session cannot finish to another member of its shared subscription (MQTT 5.0 section 4.8.2). */
-  readonly redeliver: (share: string, message: Message, except: Receiver) => void;
+  /**
+   * Gives a message that this session cannot finish to another member of its shared subscription (MQTT 5.0 section 4.8.2). True when
+   * the journal was told of it there.
+   */
+  readonly redeliver: (share: string, message: Message, except: Receiver) => boolean;
   /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
   readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
 }
@@ -145,10 +148,12 @@ export interface SessionOutbox extends Receiver {
   limits: OutboxLimits;
   /** PUBACK; false when the identifier waits for none. */
   acknowledge(packetId: number): boolean;
-  /** PUBREC. */
-  received(packetId: number, reasonCode: number): void;
+  /** PUBREC; false when the identifier waits for another acknowledgement. */
+  received(packetId: number, reasonCode: number): boolean;
   /** PUBCOMP; false when the identifier waits for none. */
   complete(packetId: number): boolean;
+  /** Whether the identifier waits for an acknowledgement of any kind. */
+  waits(packetId: number): boolean;
   /** A client has connected: what was not acknowledged is sent again, then what waited. */
   attach(peer: Peer): void;
   /** The client has gone. */

@@ -96,7 +96,8 @@ export class Outbox implements SessionOutbox {
     if (qos === 0) {
       if (peer === null) this.offlineQos0(publication, target, retain);
       else if (!this.hasRoom(peer)) this.tally.slow(1);
-      else peer.publish(publication, 0, retain, false, 0, target.subscriptionIdentifiers);
+      else if (!peer.publish(publication, 0, retain, false, 0, target.subscriptionIdentifiers))
+        this.pass(target.share, publication.message());
       return;
     }
     const direct = peer !== null && this.queue.length === 0 && this.inflight.count < this.window && this.hasRoom(peer);
@@ -116,8 +117,9 @@ export class Outbox implements SessionOutbox {
       publication.stored = true;
     }
     const entry = this.entryFor(publication.message(), qos, retain, target, this.durable);
-    if (direct) this.send(peer, entry, publication);
-    else {
+    if (direct) {
+      if (this.send(peer, entry, publication)) publication.stored = true;
+    } else {
       this.enqueue(entry);
       if (entry.stored) this.tell(entry);
     }
@@ -163,12 +165,13 @@ export class Outbox implements SessionOutbox {
   }
 
   /** PUBREC: answers PUBREL, or nothing when the client refused the message (reason code 0x80 and above) [MQTT-4.3.3-4]. */
-  received(packetId: number, reasonCode: number): void {
+  received(packetId: number, reasonCode: number): boolean {
     const peer = this.peer;
     const state = this.inflight.state(packetId);
+    if (state === SENT_QOS1) return false;
     if (state === SENT_QOS2 && reasonCode >= 0x80) {
       this.finish(packetId);
-      return;
+      return true;
     }
     if (state === SENT_QOS2) {
       this.inflight.setState(packetId, RELEASED);
@@ -180,12 +183,17 @@ export class Outbox implements SessionOutbox {
         this.whenStored(() => {
           if (this.peer === peer) peer?.release(packetId, SUCCESS);
         });
-        return;
+        return true;
       }
     }
-    if (peer === null || reasonCode >= 0x80) return;
+    if (peer === null || reasonCode >= 0x80) return true;
     const known = state === SENT_QOS2 || state === RELEASED;
     peer.release(packetId, known ? SUCCESS : PACKET_IDENTIFIER_NOT_FOUND);
+    return true;
+  }
+
+  waits(packetId: number): boolean {
+    return this.inflight.state(packetId) !== FREE;
   }
 
   /** PUBCOMP. False when the identifier waits for none. */
@@ -320,17 +328,17 @@ export class Outbox implements SessionOutbox {
     this.journal.messageQueued(this.clientId, entry);
   }
 
-  /** Sends an entry that is kept until it is acknowledged. `publication` is its view. */
-  private send(peer: Sender, entry: Entry, publication: Publication): void {
+  /** Sends an entry that is kept until it is acknowledged. `publication` is its view. True when another session has stored it instead. */
+  private send(peer: Sender, entry: Entry, publication: Publication): boolean {
     entry.packetId = this.inflight.take(entry.qos === 1 ? SENT_QOS1 : SENT_QOS2, entry);
     this.tally.hold(entry.message.bytes, 1);
     entry.state = 'sent';
     if (entry.stored) this.tell(entry);
     if (this.mustWait(entry)) {
       this.writeWhenStored(peer, entry, false);
-      return;
+      return false;
     }
-    this.write(peer, publication, entry, false);
+    return this.write(peer, publication, entry, false);
   }
 
   /**
@@ -361,10 +369,21 @@ export class Outbox implements SessionOutbox {
     hold.whenDone(then);
   }
 
-  /** One that is too large for the client counts as done. */
-  private write(peer: Sender, publication: Publication, entry: Entry, dup: boolean): void {
-    const { qos, retain, packetId } = entry;
-    if (!peer.publish(publication, qos, retain, dup, packetId, identifiersOf(entry))) this.finish(packetId);
+  /** One that is too large for the client counts as done, and is another member's if it is of a shared subscription. */
+  private write(peer: Sender, publication: Publication, entry: Entry, dup: boolean): boolean {
+    const { qos, retain, packetId, share } = entry;
+    if (peer.publish(publication, qos, retain, dup, packetId, identifiersOf(entry))) return false;
+    const stored = this.pass(share, entry.message);
+    this.finish(packetId);
+    return stored;
+  }
+
+  /** Leaves a message that the client cannot take to another member of the shared subscription. True when it was stored there. */
+  private pass(share: string | null, message: Message): boolean {
+    if (share === null || !this.redeliver(share, message, this)) return false;
+    // Its new place is written before it is gone from here.
+    this.journal.barrierAll(new Hold());
+    return true;
   }
 
   private resend(peer: Sender, entry: Entry): void {
@@ -412,7 +431,8 @@ export class Outbox implements SessionOutbox {
       const again = entry.state !== 'queued';
       if (entry.qos === 0) {
         this.tally.hold(entry.message.bytes, -1);
-        peer.publish(this.view, 0, entry.retain, false, 0, identifiersOf(entry));
+        if (!peer.publish(this.view, 0, entry.retain, false, 0, identifiersOf(entry)))
+          this.pass(entry.share, entry.message);
         continue;
       }
       const state = entry.qos === 1 ? SENT_QOS1 : SENT_QOS2;

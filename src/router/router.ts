@@ -104,7 +104,7 @@ export interface Router {
     longest: number,
   ): number;
   /** A member of the shared subscription `topicFilter` could not finish this message: another one gets it (MQTT 5.0 section 4.8.2). */
-  redeliver(topicFilter: string, message: Message, except: Receiver): void;
+  redeliver(topicFilter: string, message: Message, except: Receiver): boolean;
   /** Retained messages that match, lazily; the store may change meanwhile. */
   retained(topicFilter: string): Iterator<Message>;
   /** The same in pieces of bounded work: null where many topics were looked at and none matched. */

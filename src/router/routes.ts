@@ -191,9 +191,10 @@ export class Routes implements Router {
     return this.store.match(topicFilter);
   }
 
-  redeliver(topicFilter: string, message: Message, except: Receiver): void {
+  redeliver(topicFilter: string, message: Message, except: Receiver): boolean {
     const share = parseShare(topicFilter);
-    if (share !== null) this.trie.findGroup(share.shareName, share.topicFilter)?.redeliver(message, except);
+    if (share === null) return false;
+    return this.trie.findGroup(share.shareName, share.topicFilter)?.redeliver(message, except) ?? false;
   }
 
   /** Stores messages found in the journal at start. */

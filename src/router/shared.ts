@@ -10,6 +10,8 @@ export class SharedGroup {
   readonly topicFilter: string;
   readonly members = new Map<Receiver, Subscription>();
   private readonly targets = new Map<Receiver, Target>();
+  /** Members that could not take a message: it does not come back to them. */
+  private readonly refused = new WeakMap<Message, Set<Receiver>>();
   private cursor = 0;
 
   constructor(shareName: string, filter: string) {
@@ -42,35 +44,46 @@ export class SharedGroup {
   targetsFor(topic: string): GroupTargets | null {
     const candidates = [...this.targets.values()].filter((t) => t.receiver.mayReceive(topic));
     if (candidates.length === 0) return null;
-    return { pick: () => this.choose(candidates, null), peek: () => this.peek(candidates) };
+    return { pick: () => this.choose(candidates), peek: () => this.peek(candidates) };
   }
 
-  /** A member could not finish this message: another one gets it, if there is one, whatever the store says: it was promised already. */
-  redeliver(message: Message, except: Receiver): void {
-    const candidates = [...this.targets.values()].filter((t) => t.receiver.mayReceive(message.topic));
-    const target = this.choose(candidates, except);
-    if (target === null) return;
+  /**
+   * A member could not finish this message: another one gets it, if there is one, whatever the store says: it was promised already.
+   * True when the journal was told of it there.
+   */
+  redeliver(message: Message, except: Receiver): boolean {
+    let refused = this.refused.get(message);
+    if (refused === undefined) {
+      refused = new Set();
+      this.refused.set(message, refused);
+    }
+    refused.add(except);
+    const candidates = [...this.targets.values()].filter(
+      ({ receiver }) => !refused.has(receiver) && receiver.mayReceive(message.topic),
+    );
+    const target = this.choose(candidates);
+    if (target === null) return false;
     const publication = new Publication(message.origin);
     publication.load(message);
     publication.promised = true;
     target.receiver.deliver(publication, target);
+    return publication.stored;
   }
 
   private peek(candidates: readonly Target[]): Target | null {
     const { cursor } = this;
-    const target = this.choose(candidates, null);
+    const target = this.choose(candidates);
     this.cursor = cursor;
     return target;
   }
 
-  private choose(candidates: readonly Target[], except: Receiver | null): Target | null {
+  private choose(candidates: readonly Target[]): Target | null {
     const n = candidates.length;
     let online: Target | null = null;
     let offline: Target | null = null;
     for (let i = 0; i < n; i++) {
       const target = candidates[(this.cursor + i) % n];
       const receiver = target.receiver;
-      if (receiver === except) continue;
       if (receiver.ready) {
         this.cursor = (this.cursor + i + 1) % n;
         return target;

@@ -6,7 +6,7 @@ import { ProtocolError } from '../base/errors.ts';
 import type { ListenerContext } from '../broker/broker.ts';
 import { Hold } from '../mqtt/message.ts';
 import type { AuthPacket, ConnectPacket } from '../mqtt/packet.ts';
-import { BAD_AUTHENTICATION_METHOD } from '../mqtt/reason.ts';
+import { PROTOCOL_ERROR } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import {
   type Admitted,
@@ -107,7 +107,7 @@ export class Admission {
   /** An AUTH has come, before or after the client was let in. Throws ProtocolError. */
   auth(packet: AuthPacket): void {
     if (this.enhanced === null) {
-      throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH without an Authentication Method in CONNECT'); // [MQTT-4.12.0-7]
+      throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an Authentication Method in CONNECT'); // [MQTT-4.12.0-7]
     }
     this.enhanced.auth(packet);
   }

@@ -10,6 +10,7 @@ import type { Frame } from '../codec/codec.ts';
 import { ConnectError, encodeRefusal } from '../codec/connect.ts';
 import { checkFrame, decodePacket } from '../codec/packet.ts';
 import { encodeDisconnect } from '../codec/session.ts';
+import { Hold } from '../mqtt/message.ts';
 import {
   AUTH,
   type AuthPacket,
@@ -308,10 +309,15 @@ export class Client {
     const short = frame.end - frame.bodyStart === 2;
     const packetId = ackPacketId(buffer, frame);
     const reasonCode = short ? SUCCESS : decodeAck(buffer, frame, this.version).reasonCode;
-    if (frame.type === PUBACK) session.outbox.acknowledge(packetId);
-    else if (frame.type === PUBREC) session.outbox.received(packetId, reasonCode);
-    else if (frame.type === PUBCOMP) session.outbox.complete(packetId);
+    const { outbox } = session;
+    let fitting = true;
+    if (frame.type === PUBACK) fitting = outbox.acknowledge(packetId) || !outbox.waits(packetId);
+    else if (frame.type === PUBREC) fitting = outbox.received(packetId, reasonCode);
+    else if (frame.type === PUBCOMP) fitting = outbox.complete(packetId) || !outbox.waits(packetId);
     else this.reader.inbound?.release(packetId);
+    // An acknowledgement of another QoS, or a step of QoS 2 before its time [MQTT-4.3.2-3] [MQTT-4.3.3-5].
+    if (!fitting)
+      throw new ProtocolError(PROTOCOL_ERROR, `acknowledgement of the wrong kind for packet identifier ${packetId}`);
   }
 
   private subscribe(packet: SubscribePacket): void {
@@ -339,17 +345,25 @@ export class Client {
       return;
     }
     const expiry = packet.properties?.sessionExpiryInterval;
+    let told = false;
     if (expiry !== undefined && this.session !== null) {
       // A session that was to end with the connection cannot be prolonged now (MQTT 5.0 section 3.14.2.2.2).
       if (this.expiryInterval === 0 && expiry !== 0)
         throw new ProtocolError(PROTOCOL_ERROR, 'Session Expiry Interval set at DISCONNECT');
-      this.registry.begin(this.session, capExpiry(this.core.limits, expiry));
+      told = this.registry.begin(this.session, capExpiry(this.core.limits, expiry));
     }
     this.closeReason = 'disconnected';
     this.closeCode = packet.reasonCode;
     this.withWill = packet.reasonCode === DISCONNECT_WITH_WILL || packet.reasonCode >= 0x80;
     if (this.session !== null && packet.reasonCode === NORMAL_DISCONNECTION) this.withWill = false; // [MQTT-3.14.4-3]
-    this.finish();
+    if (!told) {
+      this.finish();
+      return;
+    }
+    // The connection closes when the store has it: a session that was ended is not there again after a crash [MQTT-3.14.4-2].
+    const hold = new Hold();
+    this.core.journal.barrierAll(hold);
+    this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), () => this.finish());
   }
 
   // ---- CONNECT

@@ -56,7 +56,10 @@ export class EnhancedAuthentication {
 
   /** An AUTH has come. Throws ProtocolError. */
   auth(packet: AuthPacket): void {
-    if (packet.properties?.authenticationMethod !== this.method) {
+    if (packet.properties?.authenticationMethod === undefined) {
+      throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an Authentication Method'); // section 3.15.2.2.2
+    }
+    if (packet.properties.authenticationMethod !== this.method) {
       throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH with another method than CONNECT'); // [MQTT-4.12.0-5]
     }
     const credentials = packet.reasonCode === RE_AUTHENTICATE ? this.client.credentialsAgain() : null;

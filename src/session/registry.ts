@@ -100,11 +100,12 @@ export class Registry {
     const lives = session.expiryInterval > 0;
     // A clean stop is no end for a session that is stored: its will waits for the next start (MQTT 5.0 section 3.1.2.5 allows it).
     const deferred = this.stopping && session.outbox.durable;
+    // Before the will: a session that gets its own is not there to take it, and has not been sent it [MQTT-3.3.1-1].
+    session.outbox.detach();
     if (will !== null && withWill && !deferred) {
       if (lives && will.delayInterval > 0) this.delayWill(session, will);
       else this.publishWill(session, will);
     }
-    session.outbox.detach();
     if (!lives && !takenOver) {
       this.end(session, 'closed');
       return;

@@ -6,6 +6,7 @@ import { ProtocolError } from '../base/errors.ts';
 import type { ListenerContext } from '../broker/broker.ts';
 import type { Qos, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../mqtt/packet.ts';
 import {
+  MALFORMED_PACKET,
   NO_SUBSCRIPTION_EXISTED,
   NOT_AUTHORIZED,
   PROTOCOL_ERROR,
@@ -39,12 +40,20 @@ function check(core: Core, request: SubscriptionRequest): Checked | number {
     if (request.noLocal) throw new ProtocolError(PROTOCOL_ERROR, 'No Local on a shared subscription'); // [MQTT-3.8.3-4]
     if (!limits.sharedAvailable) return SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
     const share = parseShare(topicFilter);
-    if (share === null) return TOPIC_FILTER_INVALID; // [MQTT-4.8.2-1] [MQTT-4.8.2-2]
+    if (share === null) throw malformed(topicFilter); // [MQTT-4.8.2-1] [MQTT-4.8.2-2]
     return checkFilter(core, request, share.topicFilter, share.shareName);
   }
-  if (!isTopicFilter(topicFilter)) return TOPIC_FILTER_INVALID; // [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]
+  if (!isTopicFilter(topicFilter)) throw malformed(topicFilter); // [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]
   return checkFilter(core, request, topicFilter, null);
 }
+
+/** What is no Topic Filter at all makes the packet malformed; 0x8F is for one that is well-formed and not accepted. */
+function malformed(topicFilter: string): ProtocolError {
+  return new ProtocolError(MALFORMED_PACKET, `"${topicFilter.slice(0, SHOWN_CHARACTERS)}" is not a topic filter`);
+}
+
+/** A filter may have 64 KB. */
+const SHOWN_CHARACTERS = 100;
 
 function checkFilter(
   core: Core,
@@ -303,10 +312,14 @@ export interface Unsubscribed {
 
 /** Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. */
 export function unsubscribe(core: Core, session: Session, packet: UnsubscribePacket): Unsubscribed {
+  for (const topicFilter of packet.topicFilters) {
+    const valid = isShared(topicFilter) ? parseShare(topicFilter) !== null : isTopicFilter(topicFilter);
+    if (!valid) throw malformed(topicFilter); // [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]
+  }
   const ended: { at: number; subscription: StoredSubscription }[] = [];
   const reasonCodes: number[] = packet.topicFilters.map((topicFilter, at) => {
     const subscription = session.subscriptions.get(topicFilter);
-    if (subscription === undefined) return isTopicFilter(topicFilter) ? NO_SUBSCRIPTION_EXISTED : TOPIC_FILTER_INVALID;
+    if (subscription === undefined) return NO_SUBSCRIPTION_EXISTED;
     remove(core, session, topicFilter);
     ended.push({ at, subscription });
     core.emit({ kind: 'unsubscribed', clientId: session.clientId, topicFilter });
