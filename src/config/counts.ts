@@ -60,8 +60,8 @@ function readAtom(reader: Reader): string | null {
     reader.at++;
     return source.slice(at, reader.at);
   }
-  const escape = source[at] === '\\' ? found(ESCAPE, source, at)?.[0] : undefined;
-  const atom = escape ?? source[at];
+  const escaped = source[at] === '\\' ? found(ESCAPE, source, at)?.[0] : undefined;
+  const atom = escaped ?? source[at];
   reader.at += atom.length;
   return atom;
 }
@@ -106,10 +106,10 @@ function withoutCapture(atom: string): string {
   let out = '';
   let inClass = false;
   for (let at = 0; at < atom.length; ) {
-    const escape = atom[at] === '\\' ? found(ESCAPE, atom, at)?.[0] : undefined;
-    if (escape !== undefined) {
-      out += escape;
-      at += escape.length;
+    const escaped = atom[at] === '\\' ? found(ESCAPE, atom, at)?.[0] : undefined;
+    if (escaped !== undefined) {
+      out += escaped;
+      at += escaped.length;
       continue;
     }
     if (atom[at] === '[') inClass = true;

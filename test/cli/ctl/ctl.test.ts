@@ -374,7 +374,7 @@ describe('changing', () => {
     const partly = await run(['reload'], here());
     expect([partly.code, partly.out]).toEqual([
       1,
-      expect.stringMatching(/^reloaded +in part\n[^]*need a restart +log/),
+      expect.stringMatching(/^reloaded +in part\n[\s\S]*need a restart +log/),
     ]);
     stage.config.result = { ok: false, why: 'invalid', problems: [{ pointer: '', message: 'f.conf:3:1: mqtt: no' }] };
     await expect(ctl('reload')).rejects.toMatchObject({ exit: 1, message: expect.stringContaining('f.conf:3:1') });
