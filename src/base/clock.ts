@@ -36,25 +36,59 @@ export interface Clock {
 /** setTimeout counts in a signed 32-bit number of milliseconds. */
 const LONGEST_MS = 0x7fffffff;
 
+/**
+ * A timer that fires later than this was held up with the whole loop: by a long task, SIGSTOP, a suspended machine. What has come over sockets
+ * meanwhile is read first, so that nothing is taken for silent whose bytes are waiting.
+ */
+const LATE_MS = 100;
+
+/** Calls `fn` at once, or behind what is waiting to be read when the loop is late. */
+class Punctual {
+  private immediate: NodeJS.Immediate | null = null;
+  private readonly fn: () => void;
+
+  constructor(fn: () => void) {
+    this.fn = fn;
+  }
+
+  due(dueMs: number): void {
+    if (performance.now() - dueMs < LATE_MS) {
+      this.fn();
+      return;
+    }
+    // Immediates run after the loop has polled its sockets.
+    this.immediate ??= setImmediate(() => {
+      this.immediate = null;
+      this.fn();
+    });
+  }
+
+  cancel(): void {
+    if (this.immediate !== null) clearImmediate(this.immediate);
+    this.immediate = null;
+  }
+}
+
 class LongTimer implements Timer {
   private handle: NodeJS.Timeout | null = null;
   private leftMs: number;
-  private readonly fn: () => void;
+  private readonly punctual: Punctual;
 
   constructor(delayMs: number, fn: () => void) {
     this.leftMs = Math.max(0, delayMs);
-    this.fn = fn;
+    this.punctual = new Punctual(fn);
     this.arm();
   }
 
   private arm(): void {
     const pieceMs = Math.min(this.leftMs, LONGEST_MS);
+    const dueMs = performance.now() + pieceMs;
     this.leftMs -= pieceMs;
     this.handle = setTimeout(() => {
       if (this.leftMs > 0) this.arm();
       else {
         this.handle = null;
-        this.fn();
+        this.punctual.due(dueMs);
       }
     }, pieceMs).unref();
   }
@@ -62,6 +96,43 @@ class LongTimer implements Timer {
   cancel(): void {
     if (this.handle !== null) clearTimeout(this.handle);
     this.handle = null;
+    this.punctual.cancel();
+  }
+}
+
+function repeat(periodMs: number, fn: () => void): Timer {
+  const punctual = new Punctual(fn);
+  let dueMs = performance.now() + periodMs;
+  const handle = setInterval(() => {
+    punctual.due(dueMs);
+    dueMs = performance.now() + periodMs;
+  }, periodMs).unref();
+  return {
+    cancel: () => {
+      clearInterval(handle);
+      punctual.cancel();
+    },
+  };
+}
+
+/**
+ * Finds out whether the loop was away for so long that the silence of others proves nothing. Asked once a period by whoever judges silence:
+ * the engines of broker/.
+ */
+export class Absence {
+  private readonly periodMs: number;
+  private lastMs: number;
+
+  constructor(periodMs: number, nowMs: number) {
+    this.periodMs = periodMs;
+    this.lastMs = nowMs;
+  }
+
+  /** Whether the last period was longer than twice its length. */
+  over(nowMs: number): boolean {
+    const wasAway = nowMs - this.lastMs > 2 * this.periodMs;
+    this.lastMs = nowMs;
+    return wasAway;
   }
 }
 
@@ -133,8 +204,5 @@ export const systemClock: Clock = {
   steady: () => Math.floor(performance.timeOrigin + performance.now()),
   boot: systemBoot,
   after: (delayMs, fn) => new LongTimer(delayMs, fn),
-  every: (periodMs, fn) => {
-    const handle = setInterval(fn, periodMs).unref();
-    return { cancel: () => clearInterval(handle) };
-  },
+  every: repeat,
 };

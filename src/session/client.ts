@@ -64,7 +64,7 @@ export class Client {
   readonly connection: Connection;
   readonly listener: ListenerContext;
   readonly writer: Writer;
-  readonly startedMs: number;
+  startedMs: number;
   /** Silence after which the connection is closed; 0 = never. */
   keepAliveMs = 0;
   /** Told when a client is in. */
@@ -149,6 +149,13 @@ export class Client {
   takeOver(continued: boolean): void {
     this.takenOver = continued;
     this.disconnect(SESSION_TAKEN_OVER, 'another connection has the same client id');
+  }
+
+  /** The gateway itself was away: silence before now proves nothing, and every interval begins again. */
+  excuse(nowMs: number): void {
+    this.startedMs = nowMs;
+    this.reader.heardMs = nowMs;
+    this.stall.excuse();
   }
 
   /** Called about once a second: closes what is silent or stuck for too long. */

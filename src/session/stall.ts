@@ -24,6 +24,11 @@ export class Stall {
     return nowMs - this.sinceMs > timeoutMs;
   }
 
+  /** Time that has passed so far does not count. */
+  excuse(): void {
+    this.sinceMs = 0;
+  }
+
   /** Resolves when the client has taken most of what it is owed; null while that is not too much. */
   room(writer: Writer, writeBuffer: number): Promise<void> | null {
     if (writeBuffer === 0 || writer.queuedBytes < BUFFERS * writeBuffer) return null;

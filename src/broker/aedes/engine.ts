@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Identity } from '../../auth/auth.ts';
-import type { Timer } from '../../base/clock.ts';
+import { Absence, type Timer } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import { Slab } from '../../base/slab.ts';
@@ -59,6 +59,8 @@ import { foreignOrigin, willFields } from './whose.ts';
 /** aedes and its persistence match topics of so many levels at most. */
 const MOST_LEVELS = 100;
 const SWEEP_MS = 1000;
+/** How often connections are looked at for silence. */
+const CHECK_MS = 1000;
 const EXPIRY_MS = 60_000;
 
 export interface AedesBrokerOptions extends Omit<NativeBrokerOptions, 'pool'> {
@@ -82,6 +84,7 @@ export class AedesBroker implements Engine {
   private readonly rights: AedesRights;
   private readonly admission: Admission;
   private readonly refusals: Log;
+  private readonly absence: Absence;
   private readonly queueLog: Log;
   private readonly sys: SysTree;
   private readonly timers: Timer[] = [];
@@ -131,6 +134,7 @@ export class AedesBroker implements Engine {
       mayReceive: (session, topic) => this.mayReceive(session, topic),
     });
     this.admission = new Admission(clock);
+    this.absence = new Absence(CHECK_MS, clock.mono());
     this.refusals = limitLog(log, () => clock.mono(), 1000);
     this.queueLog = limitLog(log, () => clock.mono(), 10_000);
     const session: SessionParts = {
@@ -206,10 +210,20 @@ export class AedesBroker implements Engine {
     );
     if (this.shared !== null) await this.join(aedes);
     this.sys.start();
+    this.timers.push(clock.every(CHECK_MS, () => this.check()));
     this.timers.push(clock.every(SWEEP_MS, () => router.sweep()));
     this.timers.push(clock.every(SWEEP_MS, () => this.core.slab.spare.trim()));
     this.timers.push(clock.every(WINDOW_MS, () => router.turnTopics()));
     this.timers.push(clock.every(EXPIRY_MS, () => this.sessions.expire()));
+  }
+
+  private check(): void {
+    const nowMs = this.options.clock.mono();
+    const excused = this.absence.over(nowMs);
+    for (const front of this.fronts) {
+      if (excused) front.excuse(nowMs);
+      front.check(nowMs);
+    }
   }
 
   async stop(deadlineMs: number): Promise<void> {

@@ -52,6 +52,11 @@ export class Front extends Duplex {
   private head: Buffer = NOTHING;
   private timer: Timer | null = null;
   private paused = false;
+  /** aedes takes no more for now. */
+  private full = false;
+  private heardMs = 0;
+  /** Silence after which the connection is closed; 0 = never. */
+  private silenceMs = 0;
   private readonly acks: Ack[] = [];
   private over = false;
 
@@ -112,12 +117,15 @@ export class Front extends Duplex {
   go(): void {
     if (!this.paused) return;
     this.paused = false;
+    this.heardMs = this.options.clock.mono();
     this.connection.resume();
   }
 
   // ---- the Duplex that aedes sees
 
   override _read(): void {
+    if (this.full) this.heardMs = this.options.clock.mono();
+    this.full = false;
     if (!this.paused) this.connection.resume();
   }
 
@@ -143,8 +151,20 @@ export class Front extends Duplex {
 
   // ---- inside
 
+  /** Called about once a second: closes what was silent for too long. What is not read at the moment is not silent. */
+  check(nowMs: number): void {
+    if (this.over || this.paused || this.full || this.silenceMs === 0) return;
+    if (nowMs - this.heardMs > this.silenceMs) this.refuse('keep alive timeout'); // [MQTT-3.1.2-24]
+  }
+
+  /** The gateway itself was away: silence before now proves nothing. */
+  excuse(nowMs: number): void {
+    this.heardMs = nowMs;
+  }
+
   private receive(chunk: Buffer): void {
     if (this.over) return;
+    this.heardMs = this.options.clock.mono();
     this.options.onBytes(chunk.length);
     if (this.connect === null) {
       this.readConnect(chunk);
@@ -158,7 +178,9 @@ export class Front extends Duplex {
     const { kind } = this.connection;
     // Chunks of these are buffers of their own (transport/transport.ts); others are valid only now.
     const kept = kind === 'tcp' || kind === 'tls' || kind === 'unix' ? chunk : Buffer.from(chunk);
-    if (!this.push(kept)) this.connection.pause();
+    if (this.push(kept)) return;
+    this.full = true;
+    this.connection.pause();
   }
 
   private readConnect(chunk: Buffer): void {
@@ -186,6 +208,8 @@ export class Front extends Duplex {
       this.sendAway(packet, refusal);
       return;
     }
+    this.silenceMs = packet.keepAlive * 1000 * this.options.limits().keepaliveMultiplier;
+    withoutKeepAlive(head);
     this.push(head);
   }
 
@@ -195,4 +219,13 @@ export class Front extends Duplex {
     if (answer.length > 0) this.connection.write(answer, () => {});
     this.refuse(refusal.why);
   }
+}
+
+/** Takes the keep alive out of a CONNECT: aedes would judge silence by timers of its own, before it has read what is waiting. */
+function withoutKeepAlive(head: Buffer): void {
+  let at = 1;
+  while (head[at] > 127) at++;
+  // Behind the length: name (2 bytes of length), protocol level, flags, keep alive (3.1.1 section 3.1.2).
+  at += 1 + 2 + head.readUInt16BE(at + 1) + 2;
+  head.writeUInt16BE(0, at);
 }

@@ -1,7 +1,7 @@
 // The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by gateway/gateway.ts.
 // Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
 import type { Absentees, Access, Identity } from '../../auth/auth.ts';
-import { type Clock, type Timer, within } from '../../base/clock.ts';
+import { Absence, type Clock, type Timer, within } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -83,6 +83,7 @@ export class NativeBroker implements Broker {
   private rateSinceMs = 0;
   private rateCount = 0;
   private readonly refusals: Log;
+  private readonly absence: Absence;
   private readonly forget = (client: Client): void => {
     this.clients_.delete(client);
   };
@@ -119,6 +120,7 @@ export class NativeBroker implements Broker {
       emit: (event) => this.emit(event),
     };
     this.refusals = limitLog(options.log, () => options.clock.mono(), 1000);
+    this.absence = new Absence(CHECK_MS, options.clock.mono());
     this.registry = new Registry(this.core);
     const counts = (): { total: number; connected: number } => ({
       total: this.registry.size,
@@ -300,6 +302,7 @@ export class NativeBroker implements Broker {
   private check(): void {
     const nowMs = this.core.clock.mono();
     this.core.turn.enter();
+    if (this.absence.over(nowMs)) for (const client of this.clients_) client.excuse(nowMs);
     for (const client of this.clients_) client.check(nowMs);
     this.core.turn.leave();
   }
