@@ -29,6 +29,7 @@ async function client(port: number, clientId: string): Promise<Socket> {
     encodeConnect({
       type: CONNECT,
       version: 4,
+      bridge: false,
       clientId,
       cleanStart: true,
       keepAlive: 1,
