@@ -209,6 +209,8 @@ export interface Engine extends Broker {
   /** Where bridges keep what their remote end does not have yet, and what was kept there; known after start(). */
   readonly journal: Journal;
   readonly spools: Restored['spools'];
+  /** This end of the sessions that remote brokers keep for bridges. */
+  readonly bridgeSessions: Restored['sessions'];
   /** New limits, for clients that connect from now on and for checks made from now on. */
   setLimits(limits: SessionLimits): void;
   /** How often $SYS is published from now on; 0 = not any more. */

@@ -259,7 +259,7 @@ export class Gateway implements Service {
   private mqttBridges(config: Config, broker: Engine): MqttBridges {
     const { log, metrics, turn, pool } = this;
     const { clock } = this.parts;
-    const { journal, spools } = broker;
+    const { journal, spools, bridgeSessions: sessions } = broker;
     const maxPacketSize = (): number => this.current.config.mqtt.maxPacketSize;
     const maxQueueBytes = (): number => sessionLimits(this.current.config).memoryBudget / 4;
     const names = config.bridges.mqtt.map((bridge) => bridge.name);
@@ -269,6 +269,7 @@ export class Gateway implements Service {
         broker,
         journal,
         spools,
+        sessions,
         maxPacketSize,
         maxQueueBytes,
         clock,

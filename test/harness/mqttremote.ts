@@ -6,12 +6,13 @@ import { BlockPool } from '../../src/base/writer.ts';
 import { MqttBridge } from '../../src/bridge/mqtt/bridge.ts';
 import type { MqttBridgeOptions, MqttForward, MqttParts, MqttSubscription } from '../../src/bridge/mqtt/options.ts';
 import { MqttOutbox } from '../../src/bridge/mqtt/outbox.ts';
+import { RemoteSession } from '../../src/bridge/mqtt/session.ts';
 import { encodeAck } from '../../src/codec/ack.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
 import { decodePacket, encodePacket } from '../../src/codec/packet.ts';
 import { decodePublish, encodePublish, newScan } from '../../src/codec/publish.ts';
-import { Message, Publication } from '../../src/mqtt/message.ts';
+import { type Hold, Message, Publication } from '../../src/mqtt/message.ts';
 import {
   type AckPacket,
   CONNACK,
@@ -29,7 +30,7 @@ import {
   type Version,
 } from '../../src/mqtt/packet.ts';
 import type { Properties } from '../../src/mqtt/property.ts';
-import type { SpoolEntry } from '../../src/store/store.ts';
+import type { RestoredSession, SpoolEntry, StoredSession } from '../../src/store/store.ts';
 import { Backoff } from '../../src/transport/backoff.ts';
 import { memoryPair } from '../../src/transport/memory.ts';
 import type { Connection, DialTarget } from '../../src/transport/transport.ts';
@@ -125,9 +126,16 @@ export class RemoteCall {
     this.send(encodeAck(this.version, type, packetId, reasonCode));
   }
 
-  message(topic: string, payload: string, qos: Qos = 0, packetId = 0, properties: Properties | null = null): void {
+  message(
+    topic: string,
+    payload: string,
+    qos: Qos = 0,
+    packetId = 0,
+    properties: Properties | null = null,
+    dup = false,
+  ): void {
     const retain = false;
-    const packet = { topic, payload: Buffer.from(payload), qos, retain, dup: false, packetId, properties };
+    const packet = { topic, payload: Buffer.from(payload), qos, retain, dup, packetId, properties };
     this.send(encodePublish(this.version, packet));
   }
 
@@ -141,18 +149,59 @@ export class RemoteCall {
   }
 }
 
-/** Spooled bytes as a journal would keep them. */
+/** What bridges keep, as a journal would keep it; commits come when the test says so, or at once. */
 export class SpoolStub {
   durable = true;
   accepting = true;
+  /** Holds wait until commit(). */
+  slow = false;
   readonly entries: SpoolEntry[] = [];
+  readonly marks: number[] = [];
+  readonly inbound = new Set<number>();
+  readonly sessions: StoredSession[] = [];
+  private waiting: Hold[] = [];
 
-  spoolPut(_bridge: string, sequence: number, bytes: Uint8Array): void {
-    this.entries.push({ sequence, bytes });
+  spoolPut(bridge: string, sequence: number, bytes: Uint8Array): void {
+    if (bridge.startsWith('mqtt:')) this.entries.push({ sequence, bytes });
+    else this.marks.push(sequence);
   }
 
-  spoolDelete(_bridge: string, upTo: number): void {
-    while (this.entries.length > 0 && this.entries[0].sequence <= upTo) this.entries.shift();
+  spoolDelete(bridge: string, upTo: number): void {
+    const list = bridge.startsWith('mqtt:') ? this.entries.map((entry) => entry.sequence) : this.marks;
+    const gone = list.filter((sequence) => sequence <= upTo).length;
+    (bridge.startsWith('mqtt:') ? this.entries : this.marks).splice(0, gone);
+  }
+
+  sessionPut(session: StoredSession): void {
+    this.sessions.push(session);
+  }
+
+  sessionDelete(): void {
+    this.sessions.length = 0;
+    this.inbound.clear();
+  }
+
+  inboundPut(_clientId: string, packetId: number): void {
+    this.inbound.add(packetId);
+  }
+
+  inboundDelete(_clientId: string, packetId: number): void {
+    this.inbound.delete(packetId);
+  }
+
+  barrier(hold: Hold): void {
+    if (!this.slow) return;
+    hold.add();
+    this.waiting.push(hold);
+  }
+
+  barrierAll(hold: Hold): void {
+    this.barrier(hold);
+  }
+
+  /** What was told so far is on the disk, or (0x97) cannot be put there. */
+  commit(reasonCode = 0): void {
+    for (const hold of this.waiting.splice(0)) hold.done(reasonCode);
   }
 }
 
@@ -213,6 +262,7 @@ export function mqttOptions(more: Partial<MqttBridgeOptions> = {}): MqttBridgeOp
     subscription: [],
     subProperties: { identifier: null, userProperty: [] },
     maxSendQueueLen: 1024,
+    maxInflight: 0,
     maxRecvQueueLen: 1024,
     resendIntervalMs: 5000,
     cancelTimeoutMs: 10_000,
@@ -235,9 +285,22 @@ export class MqttBench {
   private readonly calls: RemoteCall[] = [];
   private wake: (() => void)[] = [];
 
-  constructor(options: Partial<MqttBridgeOptions> = {}, restored: readonly SpoolEntry[] = [], durable = false) {
+  /**
+   * @param restored messages that an earlier process has left
+   * @param marks which of them the remote had received
+   * @param inbound its end of the remote's session
+   */
+  constructor(
+    options: Partial<MqttBridgeOptions> = {},
+    restored: readonly SpoolEntry[] = [],
+    durable = false,
+    marks: readonly number[] = [],
+    inbound: RestoredSession | null = null,
+  ) {
     this.spool.durable = durable;
     this.spool.entries.push(...restored);
+    this.spool.marks.push(...marks);
+    for (const packetId of inbound?.inbound ?? []) this.spool.inbound.add(packetId);
     const { clock, metrics } = this;
     const parts: MqttParts = {
       broker: { attach: (local) => this.broker.attach(local), onEvent: () => () => {}, subscriptions: () => [] },
@@ -254,8 +317,13 @@ export class MqttBench {
       },
       metrics,
     };
-    this.outbox = new MqttOutbox({ name: 'mqtt:up', journal: this.spool, clock, maxBytes: 1 << 20 }, restored);
-    this.bridge = new MqttBridge(mqttOptions(options), parts, this.outbox);
+    this.outbox = new MqttOutbox(
+      { name: 'mqtt:up', marks: 'mqtt-received:up', journal: this.spool, clock, maxBytes: 1 << 20 },
+      restored,
+      marks.map((sequence) => ({ sequence, bytes: Buffer.from([1]) })),
+    );
+    const session = new RemoteSession('\u0001mqtt:up', this.spool, inbound);
+    this.bridge = new MqttBridge(mqttOptions(options), parts, { outbox: this.outbox, session });
   }
 
   /** The next connection of the bridge, after its CONNECT. */

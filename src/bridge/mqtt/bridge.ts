@@ -22,9 +22,11 @@ import { connectPacket, remoteTarget } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
 import { LoopProbe } from './loop.ts';
 import type { MqttParts, Retry } from './options.ts';
-import type { MqttOutbox, Outgoing } from './outbox.ts';
+import type { MqttOutbox } from './outbox.ts';
+import type { Outgoing } from './outmessage.ts';
 import { type EndKind, Remote, type RemoteUser } from './remote.ts';
 import { describeFetch, describeForward, type Forwarder, ForwardRule } from './rules.ts';
+import type { RemoteSession } from './session.ts';
 import { type HeldForward, LoopTrial, type TrialUser } from './trial.ts';
 import { Via } from './via.ts';
 
@@ -41,6 +43,12 @@ const LOOP_PAUSE_MS = 60_000;
 /** A device that repeats itself is not asked again for so long. */
 const INNOCENT_MS = 60_000;
 
+/** What belongs to a bridge and outlives its workers: bridges.ts keeps it. */
+export interface Kept {
+  readonly outbox: MqttOutbox;
+  readonly session: RemoteSession;
+}
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, TrialUser {
@@ -48,6 +56,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
   readonly clientId: string;
   private readonly parts: MqttParts;
   private readonly outbox: MqttOutbox;
+  private readonly session: RemoteSession;
   private readonly log: Log;
   private readonly warn: Log;
   private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
@@ -67,7 +76,6 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
   private openedMs = 0;
   /** State and error as they were last logged. */
   private told = '';
-  private readonly inbound = new Set<number>();
   private readonly probe: LoopProbe;
   private readonly via = new Via();
   private readonly trial: LoopTrial;
@@ -87,10 +95,13 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     expiresAt: 0,
   };
 
-  constructor(options: MqttBridgeOptions, parts: MqttParts, outbox: MqttOutbox) {
+  /** @param kept what outlives this worker */
+  constructor(options: MqttBridgeOptions, parts: MqttParts, kept: Kept) {
+    const { outbox, session } = kept;
     this.options = options;
     this.parts = parts;
     this.outbox = outbox;
+    this.session = session;
     // 3.1 takes at most 23 characters.
     this.clientId = options.clientId || `tidegate-${randomBytes(4).toString('hex')}`;
     this.log = parts.log;
@@ -157,7 +168,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     await this.drained(deadlineMs, replaced);
     const left = replaced ? 0 : this.outbox.length;
     this.remote?.close(GOODBYE_MS);
-    this.outbox.detach(true);
+    this.outbox.trust();
+    this.outbox.detach(true, false);
     this.remote = null;
     this.state = 'disabled';
     this.fetcher.stop();
@@ -329,7 +341,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
       return;
     }
     const { options, parts } = this;
-    const remote = new Remote(connection, options, parts, this.inbound, this);
+    const remote = new Remote(connection, options, parts, this.session, this);
     this.remote = remote;
     parts.turn.enter();
     try {
@@ -342,9 +354,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     parts.turn.leave();
   }
 
-  opened(_connack: ConnackPacket, resumed: boolean): void {
+  opened(_connack: ConnackPacket, present: boolean): void {
     const { remote } = this;
     if (remote === null) return;
+    const resumed = this.session.opened(`${this.clientId} ${this.servers[this.place]}`, present);
     this.openedMs = this.parts.clock.mono();
     this.connects.value++;
     this.lastError = null;
@@ -373,11 +386,11 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     const wasOpen = this.state === 'connected';
     this.remote = null;
     this.fetcher.detach();
-    this.outbox.detach(this.options.retryQos0);
+    this.outbox.detach(this.options.retryQos0, kind === 'cut');
     // One that lets in and throws out again is no better than one that does not answer.
     const served = wasOpen && this.parts.clock.mono() - this.openedMs >= this.options.backoffMaxMs;
     if (served) this.retry.reset();
-    this.failed(kind === 'lost' ? 'retrying' : 'error', reason, served ? 0 : this.place + 1);
+    this.failed(kind === 'lost' || kind === 'cut' ? 'retrying' : 'error', reason, served ? 0 : this.place + 1);
   }
 
   /** @param next which server is tried next; the first one again after the last */
@@ -430,6 +443,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     const { name } = options;
     this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
     outbox.maxLength = options.maxSendQueueLen;
+    outbox.maxInflight = options.maxInflight;
     outbox.counters = this.forwards.map((rule) => rule.counters);
     // Made when there is something to count: a rule was taken away while its messages wait.
     outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed');

@@ -8,8 +8,9 @@ import type { Turn } from '../../base/turn.ts';
 import type { BlockPool } from '../../base/writer.ts';
 import type { Broker } from '../../broker/broker.ts';
 import type { Qos, Version } from '../../mqtt/packet.ts';
-import type { Journal } from '../../store/store.ts';
 import type { Connection, DialTarget, TlsClientOptions } from '../../transport/transport.ts';
+import type { OutboxJournal } from './records.ts';
+import type { SessionJournal } from './session.ts';
 
 export type UserProperties = readonly (readonly [string, string])[];
 
@@ -102,6 +103,8 @@ export interface MqttBridgeOptions {
   readonly subProperties: { readonly identifier: number | null; readonly userProperty: UserProperties };
   /** Messages kept for the remote broker; 0 = no limit. */
   readonly maxSendQueueLen: number;
+  /** Messages of QoS 1 and 2 that may be in flight; 0 = as many as the remote takes. */
+  readonly maxInflight: number;
   /** Messages received and not yet accepted here; 0 = no limit. */
   readonly maxRecvQueueLen: number;
   /** Without an acknowledgement for so long the connection is probed. */
@@ -123,7 +126,7 @@ export interface MqttParts {
   /** Connects once, TLS and WebSocket handshakes included. Rejects with the reason. */
   readonly dial: (target: DialTarget, timeoutMs: number, signal: AbortSignal) => Promise<Connection>;
   readonly retry: (maxMs: number) => Retry;
-  readonly journal: Pick<Journal, 'durable' | 'accepting' | 'spoolPut' | 'spoolDelete'>;
+  readonly journal: OutboxJournal & SessionJournal;
   /** Bytes of the largest packet taken from a remote broker. */
   readonly maxPacketSize: () => number;
   readonly clock: Clock;

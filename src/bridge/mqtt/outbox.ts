@@ -2,11 +2,12 @@
 // Used by bridge.ts; outlives connections and restarts of the bridge, through the journal's spool those of the process too. Knows no sockets.
 // Nothing leaves it unseen: sent and acknowledged, or dropped with a reason that is counted.
 //
-//   waiting -> sent -> done            QoS 1
-//   waiting -> sent -> received -> done   QoS 2
+//   waiting -> sent (-> doubted) -> done      QoS 1
+//   waiting -> sent -> received -> done       QoS 2
 //
 // The packet id follows from the sequence, so a message that a crash has interrupted is sent again under the id it had, and a remote that
-// kept the session knows it (section 4.3.3, 4.4).
+// kept the session knows it (section 4.3.3, 4.4). At QoS 2 each step waits until the one before is in the journal: PUBLISH for the message with
+// its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once: acknowledged before the commit, the message need not be written at all.
 // Sources: MQTT 5.0 sections 4.3, 4.4, 4.9; 3.1.1 sections 4.3, 4.4.
 import type { Clock } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
@@ -16,59 +17,29 @@ import { PUBACK, PUBCOMP, PUBREC } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { SpoolEntry } from '../../store/store.ts';
 import type { DropReason, RuleCounters } from '../counters.ts';
-import { Keeping, type SpoolJournal } from '../keeping.ts';
-import { decodeSpooled, encodeSpooled } from './spool.ts';
-
-/** Packet ids 1 to 65,000 belong to PUBLISH; those above to SUBSCRIBE and UNSUBSCRIBE (remote.ts). */
-export const PUBLISH_IDS = 65_000;
-
-/** What a PUBLISH is made of. */
-export interface Outgoing {
-  readonly topic: string;
-  readonly payload: Uint8Array;
-  readonly qos: Qos;
-  readonly retain: boolean;
-  readonly properties: Properties | null;
-  /** Wall-clock milliseconds, 0 = never. */
-  readonly expiresAt: number;
-}
-
-export interface OutMessage extends Outgoing {
-  readonly sequence: number;
-  /** Memory it stands for. */
-  readonly bytes: number;
-  /** Position in `forwards`. */
-  readonly rule: number;
-  readonly spooled: boolean;
-  /** It may have been sent before this process began. */
-  again: boolean;
-  state: 'waiting' | 'sent' | 'received' | 'done';
-}
-
-/** An open connection to the remote broker as the outbox sees it. */
-export interface OutLink {
-  /** How many may be in flight: the remote's Receive Maximum. */
-  readonly window: number;
-  /** How many of them at QoS 2. */
-  readonly windowQos2: number;
-  /** False while as many bytes are unsent as may be. */
-  readonly room: boolean;
-  /** Sends it; gives the QoS it went with, -1 when the remote does not take packets of its size. */
-  publish(message: Outgoing, packetId: number, dup: boolean): Qos | -1;
-  release(packetId: number): void;
-}
+import { Doubts } from './doubt.ts';
+import {
+  isOpen,
+  type Outgoing,
+  type OutLink,
+  type OutMessage,
+  outMessage,
+  PUBLISH_IDS,
+  packetIdOf,
+  restored,
+} from './outmessage.ts';
+import { type OutboxJournal, Records } from './records.ts';
+import { encodeSpooled } from './spool.ts';
+import { Window } from './window.ts';
 
 export interface OutboxOptions {
-  /** Of the bridge, as the journal knows it. */
+  /** Of the bridge and of its marks (records.ts), as the journal knows them. */
   readonly name: string;
-  readonly journal: SpoolJournal;
+  readonly marks: string;
+  readonly journal: OutboxJournal;
   readonly clock: Clock;
   /** Bytes of all messages together. */
   readonly maxBytes: number;
-}
-
-function packetIdOf(message: OutMessage): number {
-  return 1 + (message.sequence % PUBLISH_IDS);
 }
 
 export class MqttOutbox {
@@ -76,6 +47,8 @@ export class MqttOutbox {
   bytes = 0;
   /** Messages; 0 = no limit. Set by the bridge. */
   maxLength = 0;
+  /** Messages that may be in flight; 0 = as many as the remote bears. Set by the bridge. */
+  maxInflight = 0;
   /** Where to count, by rule. Set by the bridge. */
   counters: readonly RuleCounters[] = [];
   /** For messages of rules that are no more. */
@@ -95,12 +68,24 @@ export class MqttOutbox {
   /** QoS 2 exchanges under way on this connection. */
   private exchanges = 0;
   private link: OutLink | null = null;
-  private readonly keeping: Keeping;
+  private openedMs = 0;
+  private readonly window = new Window();
+  private readonly records: Records<OutMessage>;
+  private readonly doubts: Doubts<OutMessage>;
 
-  constructor(options: OutboxOptions, restored: readonly SpoolEntry[]) {
+  /**
+   * @param restored messages that an earlier process has left
+   * @param marks and which of them the remote had received
+   */
+  constructor(options: OutboxOptions, restored: readonly SpoolEntry[], marks: readonly SpoolEntry[] = []) {
     this.options = options;
-    this.keeping = new Keeping(options.name, options.journal, options.clock, restored);
-    for (const entry of restored) this.restore(entry);
+    const stored = (messages: readonly OutMessage[]): void => this.stored(messages);
+    this.records = new Records({ ...options, stored }, restored, marks);
+    this.doubts = new Doubts(options.clock, (message) => {
+      this.sent(message);
+      this.settle();
+    });
+    this.restore(restored, new Set(marks.map(({ sequence }) => sequence)));
   }
 
   /** Messages that wait or are in flight. */
@@ -121,35 +106,24 @@ export class MqttOutbox {
     rule: number,
     properties: Properties | null = message.properties,
   ): 'taken' | Extract<DropReason, 'queue-full' | 'store-full'> {
-    const { keeping } = this;
+    const { records } = this;
     const { maxBytes } = this.options;
     const { payload, expiresAt, bytes } = message;
     if ((this.maxLength > 0 && this.length >= this.maxLength) || this.bytes + bytes > maxBytes) {
       this.count(rule)?.drop('queue-full');
       return 'queue-full';
     }
-    const spooled = qos > 0 && keeping.durable;
-    if (spooled && !keeping.accepting) {
+    const spooled = qos > 0 && records.durable;
+    if (spooled && !records.accepting) {
       this.count(rule)?.drop('store-full');
       return 'store-full';
     }
     const sequence = spooled
-      ? keeping.put(encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }))
-      : keeping.number();
-    this.waiting.push({
-      sequence,
-      topic,
-      payload,
-      qos,
-      retain,
-      properties,
-      expiresAt,
-      bytes,
-      rule,
-      spooled,
-      again: false,
-      state: 'waiting',
-    });
+      ? records.put(encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }))
+      : records.number();
+    const taken = outMessage({ topic, payload, qos, retain, properties, expiresAt, rule }, sequence, bytes, spooled);
+    this.waiting.push(taken);
+    if (spooled && qos === 2) this.commit(taken);
     this.bytes += bytes;
     this.pump();
     return 'taken';
@@ -175,25 +149,40 @@ export class MqttOutbox {
     this.held = false;
     this.resumed = resumed;
     this.exchanges = 0;
-    const pending = [...this.flying];
-    if (resumed) this.owed = pending.filter((message) => message.state !== 'done');
-    else {
-      // A new session knows nothing of them: they are new messages, in front of the others.
-      for (const message of pending.reverse()) {
-        if (message.state !== 'done') message.state = 'waiting';
-        this.waiting.unshift(message);
-      }
-      this.flying = new Fifo();
-      this.byId.clear();
-      for (const message of this.waiting) message.again = false;
-      this.owed = [];
-    }
+    this.openedMs = this.options.clock.mono();
+    this.window.open(link.receiveMaximum, this.maxInflight);
+    this.owed = [];
     this.owedSent = 0;
+    if (resumed) {
+      // What the remote has received already is released first: that makes room.
+      for (const message of this.flying) if (message.state === 'received') this.releaseAgain(message, link);
+      for (const message of this.flying) if (message.state === 'sent') this.owed.push(message);
+    } else this.startAgain();
     this.pump();
   }
 
-  /** The connection has gone. Messages of QoS 0 are dropped unless `keepQos0`. */
-  detach(keepQos0: boolean): void {
+  /** A new session knows nothing of what is in flight: these are new messages, in front of the others. */
+  private startAgain(): void {
+    // A mark that survived a crash would have the remote asked to release what it has not got.
+    const unmarked = this.records.unmark();
+    for (const message of [...this.flying].reverse()) {
+      if (isOpen(message)) {
+        message.state = 'waiting';
+        if (unmarked && message.qos === 2) this.commit(message);
+      }
+      this.waiting.unshift(message);
+    }
+    this.flying = new Fifo();
+    this.byId.clear();
+    for (const message of this.waiting) message.again = false;
+  }
+
+  /**
+   * The connection has gone. Messages of QoS 0 are dropped unless `keepQos0`.
+   * @param cut the remote has closed it, or the network
+   */
+  detach(keepQos0: boolean, cut: boolean): void {
+    if (cut && this.link !== null && this.exchanges > 0) this.doubt();
     this.link = null;
     if (keepQos0) return;
     for (let left = this.waiting.length; left > 0; left--) {
@@ -202,6 +191,21 @@ export class MqttOutbox {
       if (message.qos > 0 || message.state === 'done') this.waiting.push(message);
       else this.drop(message, 'away');
     }
+  }
+
+  /** The remote may not have what it has acknowledged last. */
+  private doubt(): void {
+    this.window.cut(this.options.clock.mono() - this.openedMs);
+    for (const message of this.doubts.take()) {
+      message.state = 'sent';
+      this.byId.set(packetIdOf(message), message);
+    }
+  }
+
+  /** The connection is about to be closed from this side: what was acknowledged is there. */
+  trust(): void {
+    for (const message of this.doubts.take()) this.sent(message);
+    this.settle();
   }
 
   /** Nothing new is sent on this connection; what is on its way may be acknowledged. */
@@ -215,15 +219,15 @@ export class MqttOutbox {
     if (link === null || this.held) return;
     while (this.owedSent < this.owed.length) {
       const message = this.owed[this.owedSent];
-      if (!link.room || !this.fits(message, link)) return;
+      if (!link.room || !this.fits()) return;
       this.owedSent++;
-      this.resend(message, link);
+      if (message.state === 'sent') this.flew(message, link.publish(message, packetIdOf(message), true));
     }
     const nowMs = this.options.clock.steady();
     for (let message = this.waiting.peek(); message !== undefined; message = this.waiting.peek()) {
-      if (message.state === 'done') this.flying.push(message);
+      if (!isOpen(message)) this.flying.push(message);
       else if (message.expiresAt > 0 && message.expiresAt <= nowMs) this.skip(message, 'expired');
-      else if (!link.room || !this.mayFly(message, link) || !this.send(message, link)) break;
+      else if (!link.room || !this.mayFly(message) || !this.send(message, link)) break;
       this.waiting.shift();
     }
     this.settle();
@@ -239,14 +243,37 @@ export class MqttOutbox {
     }
     if (reasonCode >= 0x80 && type !== PUBCOMP) this.finish(message, 'refused-by-remote');
     else if (type === PUBACK || type === PUBCOMP) this.finish(message, null);
-    else if (type === PUBREC) {
+    else if (type === PUBREC) this.received(message);
+  }
+
+  private received(message: OutMessage): void {
+    if (message.state !== 'received') {
       message.state = 'received';
-      this.link?.release(packetId);
+      if (message.spooled) {
+        this.records.mark(message.sequence);
+        this.commit(message);
+      }
     }
+    if (message.commits === 0) this.link?.release(packetIdOf(message));
+  }
+
+  /** The next packet of this message waits until the journal has what was told of it. */
+  private commit(message: OutMessage): void {
+    message.commits++;
+    this.records.settle(message);
+  }
+
+  private stored(messages: readonly OutMessage[]): void {
+    for (const message of messages) {
+      if (--message.commits > 0 || message.state !== 'received') continue;
+      if (this.byId.get(packetIdOf(message)) === message) this.link?.release(packetIdOf(message));
+    }
+    this.pump();
   }
 
   /** Drops everything, here and in the journal: the bridge is no more. */
   clear(): void {
+    this.trust();
     for (const message of this.byId.values()) this.drop(message, 'stopped');
     for (const message of this.waiting) if (message.state !== 'done') this.drop(message, 'stopped');
     this.waiting.clear();
@@ -254,43 +281,46 @@ export class MqttOutbox {
     this.byId.clear();
     this.owed = [];
     this.owedSent = 0;
-    this.keeping.clear();
+    this.records.clear();
   }
 
   // ---- inside
 
-  private restore({ sequence, bytes: stored }: SpoolEntry): void {
-    const message = decodeSpooled(stored);
-    if (message === null) {
-      this.damaged++;
-      return;
+  /** Up to the last one that the remote has received they were in flight; the others may have been. */
+  private restore(entries: readonly SpoolEntry[], marks: ReadonlySet<number>): void {
+    let flown = 0;
+    for (const [i, { sequence }] of entries.entries()) if (marks.has(sequence)) flown = i + 1;
+    for (const [i, entry] of entries.entries()) {
+      const state = i >= flown ? 'waiting' : marks.has(entry.sequence) ? 'received' : 'sent';
+      const message = restored(entry, state);
+      if (message === null) {
+        this.damaged++;
+        continue;
+      }
+      this.bytes += message.bytes;
+      if (state === 'waiting') this.waiting.push(message);
+      else {
+        this.flying.push(message);
+        this.byId.set(packetIdOf(message), message);
+      }
     }
-    const bytes = message.payload.length + message.topic.length * 2 + 200;
-    this.waiting.push({ ...message, sequence, bytes, spooled: true, again: true, state: 'waiting' });
-    this.bytes += bytes;
   }
 
   /** QoS 0 needs no place in flight, but keeps its place in the order. */
-  private mayFly(message: OutMessage, link: OutLink): boolean {
+  private mayFly(message: OutMessage): boolean {
     if (message.qos === 0) return true;
+    if (message.commits > 0) return false;
     const oldest = this.flying.peek();
-    return this.fits(message, link) && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
+    return this.fits() && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
   }
 
-  private fits(message: OutMessage, link: OutLink): boolean {
-    return this.inflight < link.window && (message.qos < 2 || this.exchanges < link.windowQos2);
+  private fits(): boolean {
+    return this.inflight < this.window.size;
   }
 
-  private resend(message: OutMessage, link: OutLink): void {
-    const packetId = packetIdOf(message);
-    if (message.state === 'received') {
-      this.exchanges++;
-      link.release(packetId);
-    } else if (message.state === 'sent') {
-      const qos = link.publish(message, packetId, true);
-      if (qos < 0) this.finish(message, 'too-large');
-      else if (qos === 2) this.exchanges++;
-    }
+  private releaseAgain(message: OutMessage, link: OutLink): void {
+    this.exchanges++;
+    if (message.commits === 0) link.release(packetIdOf(message));
   }
 
   /** False when it has to wait after all. */
@@ -303,12 +333,22 @@ export class MqttOutbox {
       this.sent(message);
       if (message.spooled) this.flying.push(message);
     } else {
-      if (qos === 2) this.exchanges++;
       message.state = 'sent';
       this.byId.set(packetId, message);
       this.flying.push(message);
+      this.flew(message, qos);
     }
     return true;
+  }
+
+  /** @param qos with which it has left, -1 = it is too large */
+  private flew(message: OutMessage, qos: Qos | -1): void {
+    if (qos < 0) {
+      this.finish(message, 'too-large');
+      return;
+    }
+    message.sentQos = qos as Qos;
+    if (qos === 2) this.exchanges++;
   }
 
   private skip(message: OutMessage, reason: DropReason): void {
@@ -318,10 +358,16 @@ export class MqttOutbox {
 
   private finish(message: OutMessage, failure: DropReason | null): void {
     this.byId.delete(packetIdOf(message));
-    if (message.qos === 2 && this.exchanges > 0) this.exchanges--;
-    if (failure === null) this.sent(message);
-    else this.drop(message, failure);
+    if (message.sentQos === 2 && this.exchanges > 0) this.exchanges--;
+    this.window.done();
+    if (failure !== null) this.drop(message, failure);
+    else if (this.doubtful(message) && this.doubts.add(message)) message.state = 'doubted';
+    else this.sent(message);
     this.settle();
+  }
+
+  private doubtful(message: OutMessage): boolean {
+    return message.sentQos === 1 && this.exchanges > 0 && this.window.untold;
   }
 
   private sent(message: OutMessage): void {
@@ -346,7 +392,7 @@ export class MqttOutbox {
       this.flying.shift();
       if (head.spooled) last = head.sequence;
     }
-    if (last >= 0) this.keeping.forget(last);
+    if (last >= 0) this.records.forget(last);
   }
 
   private count(rule: number): RuleCounters | null {

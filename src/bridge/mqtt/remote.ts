@@ -36,28 +36,25 @@ import type { CloseReason, Connection } from '../../transport/transport.ts';
 import { RemoteAcks } from './acks.ts';
 import { subscribePacket } from './connect.ts';
 import type { MqttBridgeOptions, MqttParts } from './options.ts';
-import { type Outgoing, type OutLink, PUBLISH_IDS } from './outbox.ts';
+import { type Outgoing, type OutLink, PUBLISH_IDS } from './outmessage.ts';
 import { Pieces } from './pieces.ts';
 import { Pulse } from './pulse.ts';
 import { Requests } from './requests.ts';
+import type { RemoteSession } from './session.ts';
 
 /** Bytes that may be unsent: QoS 0 is dropped beyond, the others wait. */
 const WRITE_BUFFER = 4 * 1024 * 1024;
 /** How often time is looked at. */
 const TICK_MS = 250;
-/** In flight where the remote tells no Receive Maximum: 3.1 and 3.1.1 brokers keep up with this many, and a reconnect repeats no more. */
-const WINDOW = 1024;
-/** The same for QoS 2: mosquitto closes the connection at the 21st, and it may not say so before 5.0. */
-const WINDOW_QOS2 = 20;
 const ORIGIN = { kind: 'bridge', clientId: '', username: null, bridge: null } as const;
 const NOTHING = Buffer.alloc(0);
 
-/** refused: CONNACK said no. protocol: it broke the protocol. lost: anything else. */
-export type EndKind = 'refused' | 'protocol' | 'lost';
+/** refused: CONNACK said no. protocol: it broke the protocol. cut: closed by it or by the network. lost: anything else. */
+export type EndKind = 'refused' | 'protocol' | 'cut' | 'lost';
 
 export interface RemoteUser {
-  /** The remote has let the bridge in. `resumed`: it has kept the session. */
-  opened(connack: ConnackPacket, resumed: boolean): void;
+  /** The remote has let the bridge in. `present`: it has kept the session. */
+  opened(connack: ConnackPacket, present: boolean): void;
   /** A message of the remote; a reason code of 0x80 and above refuses it for good. The publication is valid during the call. */
   received(publication: Publication, identifiers: readonly number[] | null): number;
   /** What the acknowledgement of the message just received waits for. */
@@ -73,8 +70,7 @@ export interface RemoteUser {
 
 export class Remote implements OutLink {
   /** What the remote takes; known after CONNACK. */
-  window = WINDOW;
-  windowQos2 = WINDOW_QOS2;
+  receiveMaximum: number | null = null;
   maximumPacketSize = Number.POSITIVE_INFINITY;
   maximumQos: Qos = 2;
   retainAvailable = true;
@@ -85,8 +81,8 @@ export class Remote implements OutLink {
   private readonly user: RemoteUser;
   private readonly connection: Connection;
   private readonly writer: Writer;
-  /** Packet ids of QoS 2 messages that have their PUBREC and not their PUBREL; outlives the connection. */
-  private readonly inbound: Set<number>;
+  /** What outlives the connection. */
+  private readonly session: RemoteSession;
   private state: 'connecting' | 'open' | 'closed' = 'connecting';
   private deaf = false;
   private timer: Timer | null = null;
@@ -105,14 +101,14 @@ export class Remote implements OutLink {
     connection: Connection,
     options: MqttBridgeOptions,
     parts: MqttParts,
-    inbound: Set<number>,
+    session: RemoteSession,
     user: RemoteUser,
   ) {
     this.connection = connection;
     this.options = options;
     this.parts = parts;
     this.user = user;
-    this.inbound = inbound;
+    this.session = session;
     this.name = connection.remote;
     this.writer = new Writer(parts.turn, parts.pool, connection, () => this.user.ready());
     this.acks = new RemoteAcks(this.writer, {
@@ -120,7 +116,7 @@ export class Remote implements OutLink {
       most: options.maxRecvQueueLen,
       pause: (paused) => (paused ? connection.pause() : connection.resume()),
       unkept: (packetId, reasonCode) => {
-        inbound.delete(packetId);
+        session.refused(packetId);
         this.fail('lost', `a message of the remote broker could not be kept, ${reasonText(reasonCode)}`, null);
       },
     });
@@ -281,8 +277,7 @@ export class Remote implements OutLink {
         this.user.acknowledged(packet.type, packet.packetId, packet.reasonCode);
         return;
       case PUBREL:
-        this.inbound.delete(packet.packetId);
-        this.acks.answer(PUBCOMP, packet.packetId, 0, null);
+        this.acks.answer(PUBCOMP, packet.packetId, 0, this.session.released(packet.packetId));
         return;
       case SUBACK:
         this.requests.answered(packet.packetId, packet.reasonCodes[0] ?? 0x80);
@@ -311,21 +306,18 @@ export class Remote implements OutLink {
     }
     const told = packet.properties ?? {};
     if (options.protoVer === 5) {
-      this.window = told.receiveMaximum ?? 65_535;
+      // Identifiers of SUBSCRIBE have a range of their own, which leaves these.
+      this.receiveMaximum = Math.min(told.receiveMaximum ?? 65_535, PUBLISH_IDS);
       this.identifiersAvailable = told.subscriptionIdentifiersAvailable !== false;
     }
-    // Identifiers of SUBSCRIBE have a range of their own, which leaves these.
-    this.window = Math.min(this.window, PUBLISH_IDS);
-    if (options.protoVer === 5) this.windowQos2 = this.window;
     if (told.maximumPacketSize !== undefined) this.maximumPacketSize = told.maximumPacketSize;
     if (told.maximumQos !== undefined) this.maximumQos = told.maximumQos === 1 ? 1 : 0;
     if (told.retainAvailable === false) this.retainAvailable = false;
     if (told.serverKeepAlive !== undefined) this.pulse.keepAliveMs = told.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
     // 3.1 does not say; what is asked for is what there is.
-    const resumed = options.protoVer === 3 ? !options.cleanStart : packet.sessionPresent;
-    if (!resumed) this.inbound.clear();
+    const present = options.protoVer === 3 ? !options.cleanStart : packet.sessionPresent;
     this.state = 'open';
-    this.user.opened(packet, resumed);
+    this.user.opened(packet, present);
   }
 
   private message(publication: Publication): void {
@@ -342,15 +334,17 @@ export class Remote implements OutLink {
         throw new ProtocolError(PROTOCOL_ERROR, 'Response Topic with wildcard'); // [MQTT-3.3.2-14]
     }
     if (!isTopicName(publication.topic)) throw new ProtocolError(PROTOCOL_ERROR, 'PUBLISH without a topic name');
-    if (qos === 2 && this.inbound.has(packetId)) {
+    const { session } = this;
+    if (qos === 2 && session.has(packetId)) {
       // Sent again: acknowledged again, not published again [MQTT-4.3.3-10].
-      this.acks.answer(PUBREC, packetId, 0, null);
+      this.acks.answer(PUBREC, packetId, 0, session.again(packetId));
       return;
     }
     const code = this.user.received(publication, identifiers);
     if (qos === 0) return;
-    if (qos === 2 && code < 0x80) this.inbound.add(packetId);
-    this.acks.answer(qos === 1 ? PUBACK : PUBREC, packetId, code, this.user.hold());
+    const hold = this.user.hold();
+    if (qos === 1) this.acks.answer(PUBACK, packetId, code, hold);
+    else this.acks.answer(PUBREC, packetId, code, code < 0x80 ? session.received(packetId, hold) : hold);
   }
 
   private topicOf(topic: string, alias: number | undefined): string {
@@ -398,8 +392,8 @@ export class Remote implements OutLink {
   }
 
   private gone(reason: CloseReason): void {
-    if (reason.by === 'error') this.fail('lost', `the connection broke: ${reason.error ?? 'unknown'}`, null);
-    else this.fail('lost', 'the remote broker closed the connection', null);
+    if (reason.by === 'error') this.fail('cut', `the connection broke: ${reason.error ?? 'unknown'}`, null);
+    else this.fail('cut', 'the remote broker closed the connection', null);
   }
 
   /** @param reasonCode told to a 5.0 remote, null = nothing */

@@ -76,6 +76,7 @@ function withLimits(limits: SessionLimits): SessionLimits {
 export class AedesBroker implements Engine {
   readonly journal: Journal;
   readonly spools = new Map();
+  readonly bridgeSessions = [];
   private readonly options: AedesBrokerOptions;
   private readonly core: Core & { readonly router: AedesRouter };
   private readonly handlers = new Set<(event: BrokerEvent) => void>();

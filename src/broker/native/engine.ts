@@ -23,7 +23,7 @@ import { IntakeBuffer } from '../../session/intake.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Session } from '../../session/state.ts';
-import type { Journal, Restored } from '../../store/store.ts';
+import { type Journal, KEPT_SESSION, type Restored, type RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
 import type {
   Broker,
@@ -71,6 +71,7 @@ function heldLimit({ memoryBudget }: SessionLimits): number {
 export class NativeBroker implements Broker {
   /** What the journal has kept for bridges; known after start(). */
   spools: Restored['spools'] = new Map();
+  readonly bridgeSessions: RestoredSession[] = [];
   private readonly core: Core & { readonly router: Routes };
   private readonly registry: Registry;
   private readonly options: NativeBrokerOptions;
@@ -137,7 +138,10 @@ export class NativeBroker implements Broker {
     if (steadyMs !== null) this.options.resumeTime?.(steadyMs);
     this.spools = restored.spools;
     this.core.router.restore(restored.retained);
-    this.registry.restore(restored.sessions);
+    const clients: RestoredSession[] = [];
+    for (const one of restored.sessions)
+      (one.session.clientId.startsWith(KEPT_SESSION) ? this.bridgeSessions : clients).push(one);
+    this.registry.restore(clients);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
     this.timers.push(this.core.clock.every(SWEEP_MS, () => this.sweep()));

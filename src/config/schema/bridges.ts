@@ -380,6 +380,11 @@ export const MQTT_BRIDGE = block(
       },
       { unknown: 'warn', text: 'SUBSCRIBE properties (MQTT 5).' },
     ),
+    max_inflight: int({
+      default: 0,
+      max: 65_000,
+      text: 'Messages of QoS 1 and 2 sent and not acknowledged yet. 0 = as many as the remote takes: its Receive Maximum with MQTT 5, 19 before, fewer where it closes the connection over them.',
+    }),
     max_send_queue_len: int({ default: 1024, text: 'Messages kept while the remote broker is away. 0 = no limit.' }),
     max_recv_queue_len: int({ default: 1024, text: 'Messages received and not yet published. 0 = no limit.' }),
     resend_interval: duration({

@@ -6,6 +6,7 @@ import type { MqttBridgeOptions } from '../../../src/bridge/mqtt/options.ts';
 import { encodePublish } from '../../../src/codec/publish.ts';
 import type { Hold } from '../../../src/mqtt/message.ts';
 import { DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE } from '../../../src/mqtt/packet.ts';
+import type { StoredSession } from '../../../src/store/store.ts';
 import {
   MqttBench,
   mqttForward,
@@ -229,11 +230,11 @@ describe('local to remote', () => {
     expect((await call.publish()).payload).toBe('2');
   });
 
-  test('before 5.0 at most 20 exchanges of QoS 2 are under way, after a resumption too', async () => {
+  test('before 5.0 fewer than 20 messages of QoS 1 and 2 are open, and half of them after the remote has closed the connection', async () => {
     const b = bench({ ...FORWARD, cleanStart: false });
     const call = await b.connected();
-    for (let i = 0; i < 30; i++) b.publish('up/a', String(i), 2);
-    for (let i = 0; i < 20; i++) await call.publish();
+    for (let i = 0; i < 30; i++) b.publish('up/a', String(i), i % 2 === 0 ? 2 : 1);
+    for (let i = 0; i < 19; i++) await call.publish();
     await b.clock.advanceAsync(10);
     expect(call.unread).toBe(0);
     call.drop();
@@ -241,13 +242,69 @@ describe('local to remote', () => {
     await b.clock.advanceAsync(5000);
     const again = await b.connected(null, true);
     const first = await again.publish();
-    for (let i = 1; i < 20; i++) await again.publish();
+    for (let i = 1; i < 9; i++) await again.publish();
     await b.clock.advanceAsync(10);
     expect(again.unread).toBe(0);
     again.ack(PUBREC, first.packetId);
     await again.packet(PUBREL);
     again.ack(PUBCOMP, first.packetId);
-    expect((await again.publish()).payload).toBe('20');
+    expect((await again.publish()).payload).toBe('9');
+  });
+
+  test('max_inflight bounds what is open, whatever the remote bears', async () => {
+    const b = bench({ ...FORWARD, protoVer: 5, maxInflight: 3 });
+    const call = await b.connected({ receiveMaximum: 100 });
+    for (let i = 0; i < 10; i++) b.publish('up/a', String(i), 1);
+    expect(await call.texts(3)).toEqual(['0', '1', '2']);
+    await b.clock.advanceAsync(10);
+    expect(call.unread).toBe(0);
+  });
+
+  test('what a pre-5.0 remote acknowledged just before it cut open exchanges is sent again at QoS 1, and only there', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false });
+    const call = await b.connected();
+    b.publish('up/a', 'early', 1);
+    call.ack(PUBACK, (await call.publish()).packetId);
+    await b.clock.advanceAsync(1);
+    b.publish('up/a', 'twice', 2);
+    b.publish('up/a', 'once', 2);
+    b.publish('up/a', 'copy', 1);
+    const twice = await call.publish();
+    const once = await call.publish();
+    call.ack(PUBACK, (await call.publish()).packetId);
+    call.ack(PUBREC, once.packetId);
+    await call.packet(PUBREL);
+    call.ack(PUBCOMP, once.packetId);
+    await b.clock.advanceAsync(1);
+    call.drop();
+    await b.state('retrying');
+    await b.clock.advanceAsync(5000);
+    const again = await b.connected(null, true);
+    expect(await again.publish()).toMatchObject({ payload: 'twice', packetId: twice.packetId, dup: true });
+    again.ack(PUBREC, twice.packetId);
+    await again.packet(PUBREL);
+    again.ack(PUBCOMP, twice.packetId);
+    const copy = await again.publish();
+    expect(copy).toMatchObject({ payload: 'copy', qos: 1 });
+    again.ack(PUBACK, copy.packetId);
+    await b.clock.advanceAsync(2000);
+    expect([b.outbox.length, again.unread]).toEqual([0, 0]);
+  });
+
+  test('a message acknowledged in the middle of exchanges is forgotten when the connection has held for a second', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false }, [], true);
+    const call = await b.connected();
+    b.publish('up/a', 'two', 2);
+    const two = await call.publish();
+    b.publish('up/a', 'one', 1);
+    call.ack(PUBACK, (await call.publish()).packetId);
+    call.ack(PUBREC, two.packetId);
+    await call.packet(PUBREL);
+    call.ack(PUBCOMP, two.packetId);
+    await b.clock.advanceAsync(10);
+    expect(b.spool.entries.length).toBe(1);
+    await b.clock.advanceAsync(1000);
+    expect([b.spool.entries.length, b.outbox.bytes]).toEqual([0, 0]);
   });
 
   test('limits told in CONNACK hold: QoS, RETAIN, size', async () => {
@@ -357,6 +414,93 @@ describe('store and forward', () => {
     expect(await again.publish()).toMatchObject({ payload: 'x', packetId, dup: true, qos: 2 });
   });
 
+  test('a QoS 2 message leaves when it is stored with its packet id, and what comes behind it with it', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false }, [], true);
+    b.spool.slow = true;
+    const call = await b.connected();
+    b.publish('up/a', 'two', 2);
+    b.publish('up/a', 'one', 1);
+    await b.clock.advanceAsync(10);
+    expect([b.spool.entries.length, call.unread]).toEqual([2, 0]);
+    b.spool.commit();
+    expect(await call.texts(2)).toEqual(['two', 'one']);
+  });
+
+  test('a QoS 1 message leaves before it is stored', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false }, [], true);
+    b.spool.slow = true;
+    const call = await b.connected();
+    b.publish('up/a', 'one', 1);
+    expect(await call.texts(1)).toEqual(['one']);
+  });
+
+  test('a step that could not be stored is tried again', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false }, [], true);
+    b.spool.slow = true;
+    const call = await b.connected();
+    b.publish('up/a', 'two', 2);
+    await b.clock.advanceAsync(10);
+    b.spool.commit(0x97);
+    await b.clock.advanceAsync(300);
+    expect(call.unread).toBe(0);
+    b.spool.commit();
+    expect(await call.texts(1)).toEqual(['two']);
+  });
+
+  test('PUBREL leaves when it is stored that the remote has the message, on a later connection too', async () => {
+    const b = bench({ ...FORWARD, cleanStart: false }, [], true);
+    const call = await b.connected();
+    b.publish('up/a', 'x', 2);
+    const { packetId } = await call.publish();
+    b.spool.slow = true;
+    call.ack(PUBREC, packetId);
+    await b.clock.advanceAsync(10);
+    expect([b.spool.marks.length, call.unread]).toEqual([1, 0]);
+    call.drop();
+    await b.state('retrying');
+    await b.clock.advanceAsync(5000);
+    const again = await b.connected(null, true);
+    await b.clock.advanceAsync(10);
+    expect(again.unread).toBe(0);
+    b.spool.commit();
+    expect((await again.packet(PUBREL)).packetId).toBe(packetId);
+    again.ack(PUBCOMP, packetId);
+    await b.clock.advanceAsync(10);
+    expect([b.spool.entries.length, b.spool.marks.length]).toEqual([0, 0]);
+  });
+
+  test('after a restart a message that the remote had received is released and not sent again', async () => {
+    const before = bench({ ...FORWARD, cleanStart: false }, [], true);
+    const call = await before.connected();
+    for (const text of ['a', 'b', 'c']) before.publish('up/a', text, 2);
+    const [a, b] = [await call.publish(), await call.publish()];
+    call.ack(PUBREC, b.packetId);
+    await call.packet(PUBREL);
+    const after = bench({ ...FORWARD, cleanStart: false }, [...before.spool.entries], true, [...before.spool.marks]);
+    const again = await after.connected(null, true);
+    expect((await again.packet(PUBREL)).packetId).toBe(b.packetId);
+    expect(await again.publish()).toMatchObject({ payload: 'a', packetId: a.packetId, dup: true });
+    expect((await again.publish()).payload).toBe('c');
+    again.ack(PUBCOMP, b.packetId);
+    await after.clock.advanceAsync(10);
+    expect(after.outbox.length).toBe(2);
+  });
+
+  test('a remote that has lost the session gets everything again, and no mark is left of what it had received', async () => {
+    const before = bench({ ...FORWARD, cleanStart: false }, [], true);
+    const call = await before.connected();
+    before.publish('up/a', 'a', 2);
+    call.ack(PUBREC, (await call.publish()).packetId);
+    await call.packet(PUBREL);
+    const after = bench({ ...FORWARD, cleanStart: false }, [...before.spool.entries], true, [...before.spool.marks]);
+    after.spool.slow = true;
+    const again = await after.connected(null, false);
+    await after.clock.advanceAsync(10);
+    expect([after.spool.marks.length, again.unread]).toEqual([0, 0]);
+    after.spool.commit();
+    expect(await again.publish()).toMatchObject({ payload: 'a', dup: false });
+  });
+
   test('a store that takes nothing refuses the publisher', async () => {
     const b = bench(FORWARD, [], true);
     b.spool.accepting = false;
@@ -373,6 +517,49 @@ describe('remote to local', () => {
   const FETCH: Partial<MqttBridgeOptions> = {
     subscription: [mqttSubscription('down/#', 'here/#'), mqttSubscription('down/a', 'also/a', { qos: 0 })],
   };
+
+  test('PUBREC leaves when message and identifier are stored, PUBCOMP when the identifier is forgotten', async () => {
+    const b = bench({ ...FETCH, cleanStart: false }, [], true);
+    const call = await b.connected();
+    await call.grant();
+    await call.grant();
+    b.spool.slow = true;
+    call.message('down/x', 'once', 2, 7);
+    await b.clock.advanceAsync(10);
+    expect([[...b.spool.inbound], call.unread]).toEqual([[7], 0]);
+    b.spool.commit();
+    expect((await call.packet(PUBREC)).packetId).toBe(7);
+    call.ack(PUBREL, 7);
+    await b.clock.advanceAsync(10);
+    expect([[...b.spool.inbound], call.unread]).toEqual([[], 0]);
+    b.spool.commit();
+    expect((await call.packet(PUBCOMP)).packetId).toBe(7);
+  });
+
+  test('after a restart the remote repeats a QoS 2 message, and it is acknowledged and not published again', async () => {
+    const session: StoredSession = {
+      clientId: '\u0001mqtt:up',
+      username: 'gw mqtt-tcp://remote.test:1883',
+      expiresAt: Number.POSITIVE_INFINITY,
+      expiryInterval: 0xffff_ffff,
+      version: 5,
+    };
+    const stored = { session, subscriptions: [], queue: [], inbound: [7], will: null };
+    const b = bench({ ...FETCH, cleanStart: false }, [], true, [], stored);
+    const call = await b.connected(null, true);
+    call.message('down/x', 'known', 2, 7, null, true);
+    call.message('down/x', 'new', 2, 8);
+    expect((await call.packet(PUBREC)).packetId).toBe(7);
+    expect((await call.packet(PUBREC)).packetId).toBe(8);
+    expect(b.broker.published.map(({ payload }) => payload)).toEqual(['new']);
+    // Another broker's session, or a new one: identifiers mean nothing there.
+    const other = { ...stored, session: { ...session, username: 'gw mqtt-tcp://elsewhere:1883' } };
+    const c = bench({ ...FETCH, cleanStart: false }, [], true, [], other);
+    const there = await c.connected(null, true);
+    there.message('down/x', 'other', 2, 7);
+    await there.packet(PUBREC);
+    expect(c.broker.published.map(({ payload }) => payload)).toEqual(['other']);
+  });
 
   test('subscriptions are made as configured, with No Local and identifiers in 5.0', async () => {
     const b = bench({ ...FETCH, protoVer: 5 });

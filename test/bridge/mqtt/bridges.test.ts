@@ -38,11 +38,18 @@ class Place {
           accepting: true,
           spoolPut: () => {},
           spoolDelete: (bridge, upTo) => this.deleted.push([bridge, upTo]),
+          sessionPut: () => {},
+          sessionDelete: () => {},
+          inboundPut: () => {},
+          inboundDelete: () => {},
+          barrier: () => {},
+          barrierAll: () => {},
         },
         maxPacketSize: () => 1 << 20,
         maxQueueBytes: () => 1 << 20,
         pool: new BlockPool(),
         spools,
+        sessions: [],
       },
       ['up'],
     );
@@ -107,5 +114,8 @@ test('the spool of a configured bridge is taken over, that of another one droppe
 test('removing a bridge that was never started drops its spool', async () => {
   const place = new Place(new Map([['mqtt:up', [spooled('1', 5)]]]));
   await place.supervisor.remove('mqtt', 'up');
-  expect(place.deleted).toEqual([['mqtt:up', Number.POSITIVE_INFINITY]]);
+  expect(place.deleted).toEqual([
+    ['mqtt:up', Number.POSITIVE_INFINITY],
+    ['mqtt-received:up', Number.POSITIVE_INFINITY],
+  ]);
 });
