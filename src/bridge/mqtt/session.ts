@@ -11,7 +11,14 @@ export type SessionJournal = Pick<
   'durable' | 'sessionPut' | 'sessionDelete' | 'inboundPut' | 'inboundDelete' | 'barrier' | 'barrierAll'
 >;
 
-const NEVER_SECONDS = 0xffff_ffff;
+/** It ends with its bridge alone. */
+const ENDLESS = {
+  expiresAt: Number.POSITIVE_INFINITY,
+  expiryInterval: 0xffff_ffff,
+  version: 5,
+  arrival: null,
+  validUntil: 0,
+} as const;
 
 export class RemoteSession {
   private readonly key: string;
@@ -41,9 +48,7 @@ export class RemoteSession {
     if (!resumed) this.clear();
     if (this.identity === identity) return resumed;
     this.identity = identity;
-    const expiresAt = Number.POSITIVE_INFINITY;
-    if (journal.durable)
-      journal.sessionPut({ clientId: key, username: identity, expiresAt, expiryInterval: NEVER_SECONDS, version: 5 });
+    if (journal.durable) journal.sessionPut({ ...ENDLESS, clientId: key, username: identity });
     return resumed;
   }
 

@@ -543,6 +543,8 @@ describe('remote to local', () => {
       expiresAt: Number.POSITIVE_INFINITY,
       expiryInterval: 0xffff_ffff,
       version: 5,
+      arrival: null,
+      validUntil: 0,
     };
     const stored = { session, subscriptions: [], queue: [], inbound: [7], will: null };
     const b = bench({ ...FETCH, cleanStart: false }, [], true, [], stored);
