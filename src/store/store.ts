@@ -58,9 +58,6 @@ export interface RestoredSession {
   readonly will: StoredWill | null;
 }
 
-/** Begins the client ids of sessions that bridges keep: no client has one with a control character. */
-export const KEPT_SESSION = '\u0001';
-
 /** One frame that a bridge keeps until its remote end has it. */
 export interface SpoolEntry {
   /** Ascending in its bridge, never reused while older ones are kept. */

@@ -2,7 +2,8 @@
 // each and its end of the remote's session over its restarts. Built by gateway/gateway.ts. Knows what the journal has kept for bridges, and
 // drops it when its bridge is gone.
 
-import { KEPT_SESSION, type Restored, type RestoredSession, type SpoolEntry } from '../../store/store.ts';
+import { BRIDGE_SESSION } from '../../broker/broker.ts';
+import type { Restored, RestoredSession, SpoolEntry } from '../../store/store.ts';
 import type { BridgeWorker, MqttBridgeOptions } from '../bridge.ts';
 import type { MqttWorkers } from '../nng/link.ts';
 import type { Kept } from './bridge.ts';
@@ -22,7 +23,7 @@ const spoolName = (bridge: string): string => `mqtt:${bridge}`;
 /** Which of it the remote has received. */
 const marksName = (bridge: string): string => `mqtt-received:${bridge}`;
 /** This end of the remote's session. */
-const sessionKey = (bridge: string): string => `${KEPT_SESSION}mqtt:${bridge}`;
+const sessionKey = (bridge: string): string => `${BRIDGE_SESSION}mqtt:${bridge}`;
 
 export class MqttBridges implements MqttWorkers {
   private readonly options: MqttBridgesOptions;

@@ -23,18 +23,19 @@ import { IntakeBuffer } from '../../session/intake.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Session } from '../../session/state.ts';
-import { type Journal, KEPT_SESSION, type Restored, type RestoredSession } from '../../store/store.ts';
+import type { Journal, Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
-import type {
-  Broker,
-  BrokerEvent,
-  ClientView,
-  ListenerContext,
-  LocalClient,
-  LocalOptions,
-  Preset,
-  SubscriptionView,
-  TopicTraffic,
+import {
+  BRIDGE_SESSION,
+  type Broker,
+  type BrokerEvent,
+  type ClientView,
+  type ListenerContext,
+  type LocalClient,
+  type LocalOptions,
+  type Preset,
+  type SubscriptionView,
+  type TopicTraffic,
 } from '../broker.ts';
 import { NativeLocalClient } from '../local.ts';
 import { declareBrokerMetrics } from '../metrics.ts';
@@ -140,7 +141,7 @@ export class NativeBroker implements Broker {
     this.core.router.restore(restored.retained);
     const clients: RestoredSession[] = [];
     for (const one of restored.sessions)
-      (one.session.clientId.startsWith(KEPT_SESSION) ? this.bridgeSessions : clients).push(one);
+      (one.session.clientId.startsWith(BRIDGE_SESSION) ? this.bridgeSessions : clients).push(one);
     this.registry.restore(clients);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
