@@ -21,9 +21,6 @@ export interface ClientRules {
   readonly usernameAsClientId: boolean;
 }
 
-/** Begins the client ids of stored sessions that bridges keep at remote brokers: no client has one with a control character. */
-export const BRIDGE_SESSION = '\u0001';
-
 /** What a connection's listener decides for its clients. */
 export interface ListenerContext {
   /** "tcp", "tcp.second", "ssl", "ws", "unix" ... */

@@ -2,7 +2,7 @@
 // each and its end of the remote's session over its restarts. Built by gateway/gateway.ts. Knows what the journal has kept for bridges, and
 // drops it when its bridge is gone.
 
-import { BRIDGE_SESSION } from '../../broker/broker.ts';
+import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';
 import type { Restored, RestoredSession, SpoolEntry } from '../../store/store.ts';
 import type { BridgeWorker, MqttBridgeOptions } from '../bridge.ts';
 import type { MqttWorkers } from '../nng/link.ts';

@@ -10,6 +10,7 @@ import type { Turn } from '../../base/turn.ts';
 import type { BlockPool } from '../../base/writer.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
+import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';
 import { Hold, type Message } from '../../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
 import { Routes } from '../../router/routes.ts';
@@ -25,17 +26,16 @@ import { type Core, newSessionStats, type SessionLimits } from '../../session/se
 import type { Session } from '../../session/state.ts';
 import type { Journal, Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
-import {
-  BRIDGE_SESSION,
-  type Broker,
-  type BrokerEvent,
-  type ClientView,
-  type ListenerContext,
-  type LocalClient,
-  type LocalOptions,
-  type Preset,
-  type SubscriptionView,
-  type TopicTraffic,
+import type {
+  Broker,
+  BrokerEvent,
+  ClientView,
+  ListenerContext,
+  LocalClient,
+  LocalOptions,
+  Preset,
+  SubscriptionView,
+  TopicTraffic,
 } from '../broker.ts';
 import { NativeLocalClient } from '../local.ts';
 import { declareBrokerMetrics } from '../metrics.ts';
