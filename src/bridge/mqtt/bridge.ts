@@ -251,7 +251,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
         return;
       }
     }
-    const outcome = outbox.take(publication.message(), topic, qos, retain, rule, properties);
+    const outcome = outbox.take(publication.message(), topic, qos, retain, rule, properties, publication);
     if (outcome === 'taken') {
       // The publisher's acknowledgement waits for the commit, unless the remote is quicker.
       if (qos > 0 && this.parts.journal.durable) publication.stored = true;

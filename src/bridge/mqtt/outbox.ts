@@ -9,9 +9,9 @@
 // kept the session knows it (section 4.3.3, 4.4). At QoS 2 each step waits until the one before is in the journal: PUBLISH for the message with
 // its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once: acknowledged before the commit, the message need not be written at all.
 // Sources: MQTT 5.0 sections 4.3, 4.4, 4.9; 3.1.1 sections 4.3, 4.4.
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
-import type { Message } from '../../mqtt/message.ts';
+import type { Hold, Message, Publication } from '../../mqtt/message.ts';
 import type { AckPacket, Qos } from '../../mqtt/packet.ts';
 import { PUBACK, PUBCOMP, PUBREC } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
@@ -42,6 +42,9 @@ export interface OutboxOptions {
   readonly maxBytes: number;
 }
 
+/** A connection that is gone for longer is no reconnect: then a full queue drops what is new. */
+const ABSENCE_MS = 5000;
+
 export class MqttOutbox {
   /** Of all messages, in flight or waiting. */
   bytes = 0;
@@ -67,6 +70,11 @@ export class MqttOutbox {
   private held = false;
   /** QoS 2 exchanges under way on this connection. */
   private exchanges = 0;
+  /** Publishers whose messages are above `maxLength`. */
+  private readonly crowd = new Fifo<Hold>();
+  /** No connection for longer than a reconnect takes. */
+  private away = false;
+  private absence: Timer | null = null;
   private link: OutLink | null = null;
   private openedMs = 0;
   private readonly window = new Window();
@@ -85,6 +93,7 @@ export class MqttOutbox {
       this.sent(message);
       this.settle();
     });
+    this.expect();
     this.restore(restored, new Set(marks.map(({ sequence }) => sequence)));
   }
 
@@ -97,7 +106,10 @@ export class MqttOutbox {
     return this.byId.size - (this.owed.length - this.owedSent);
   }
 
-  /** Takes a message; it is sent in its turn. Anything but 'taken' is counted already. */
+  /**
+   * Takes a message; it is sent in its turn. Anything but 'taken' is counted already.
+   * @param from where `maxLength` is reached while the remote takes messages, its acknowledgement waits for room; null = it cannot wait
+   */
   take(
     message: Message,
     topic: string,
@@ -105,11 +117,14 @@ export class MqttOutbox {
     retain: boolean,
     rule: number,
     properties: Properties | null = message.properties,
+    from: Publication | null = null,
   ): 'taken' | Extract<DropReason, 'queue-full' | 'store-full'> {
     const { records } = this;
     const { maxBytes } = this.options;
     const { payload, expiresAt, bytes } = message;
-    if ((this.maxLength > 0 && this.length >= this.maxLength) || this.bytes + bytes > maxBytes) {
+    const crowded = this.maxLength > 0 && this.length >= this.maxLength;
+    const waits = crowded && qos > 0 && !this.away ? from : null;
+    if ((crowded && waits === null) || this.bytes + bytes > maxBytes) {
       this.count(rule)?.drop('queue-full');
       return 'queue-full';
     }
@@ -125,6 +140,11 @@ export class MqttOutbox {
     this.waiting.push(taken);
     if (spooled && qos === 2) this.commit(taken);
     this.bytes += bytes;
+    if (waits !== null) {
+      const hold = waits.hold();
+      hold.add();
+      this.crowd.push(hold);
+    }
     this.pump();
     return 'taken';
   }
@@ -146,6 +166,8 @@ export class MqttOutbox {
   /** A connection is open. `resumed`: the remote still has the session, so what is in flight is sent again under its packet ids [MQTT-4.4.0-1]. */
   attach(link: OutLink, resumed: boolean): void {
     this.link = link;
+    this.absence?.cancel();
+    this.away = false;
     this.held = false;
     this.resumed = resumed;
     this.exchanges = 0;
@@ -184,6 +206,7 @@ export class MqttOutbox {
   detach(keepQos0: boolean, cut: boolean): void {
     if (cut && this.link !== null && this.exchanges > 0) this.doubt();
     this.link = null;
+    this.expect();
     if (keepQos0) return;
     for (let left = this.waiting.length; left > 0; left--) {
       const message = this.waiting.shift();
@@ -191,6 +214,20 @@ export class MqttOutbox {
       if (message.qos > 0 || message.state === 'done') this.waiting.push(message);
       else this.drop(message, 'away');
     }
+  }
+
+  /** It may be back in a moment; after that nobody waits for it. */
+  private expect(): void {
+    this.absence?.cancel();
+    this.absence = this.options.clock.after(ABSENCE_MS, () => {
+      this.away = true;
+      this.release(0);
+    });
+  }
+
+  /** Publishers of messages beyond so many need not wait any more. */
+  private release(most: number): void {
+    while (this.crowd.length > most) this.crowd.shift()?.done();
   }
 
   /** The remote may not have what it has acknowledged last. */
@@ -274,6 +311,7 @@ export class MqttOutbox {
   /** Drops everything, here and in the journal: the bridge is no more. */
   clear(): void {
     this.trust();
+    this.release(0);
     for (const message of this.byId.values()) this.drop(message, 'stopped');
     for (const message of this.waiting) if (message.state !== 'done') this.drop(message, 'stopped');
     this.waiting.clear();
@@ -393,6 +431,7 @@ export class MqttOutbox {
       if (head.spooled) last = head.sequence;
     }
     if (last >= 0) this.records.forget(last);
+    if (this.crowd.length > 0) this.release(Math.max(0, this.length - this.maxLength));
   }
 
   private count(rule: number): RuleCounters | null {

@@ -212,7 +212,11 @@ describe('local to remote', () => {
 
   test('QoS 1 and 2 wait for the remote in order, up to max_send_queue_len', async () => {
     const b = bench({ ...FORWARD, maxSendQueueLen: 3 });
+    b.refusals.push(...Array.from({ length: 3 }, () => new Error('away')));
+    await b.clock.advanceAsync(5000);
     for (let i = 0; i < 5; i++) b.publish('up/a', String(i), i % 2 === 0 ? 1 : 2);
+    b.refusals.length = 0;
+    await b.clock.advanceAsync(5000);
     const call = await b.connected();
     expect(await call.texts(3)).toEqual(['0', '1', '2']);
     expect(b.dropped('queue-full')).toBe(2);
@@ -499,6 +503,25 @@ describe('store and forward', () => {
     expect([after.spool.marks.length, again.unread]).toEqual([0, 0]);
     after.spool.commit();
     expect(await again.publish()).toMatchObject({ payload: 'a', dup: false });
+  });
+
+  test('a full queue delays the acknowledgements of publishers while the remote takes messages, and drops while it is away', async () => {
+    const b = bench({ ...FORWARD, maxSendQueueLen: 2, maxInflight: 1 });
+    const call = await b.connected();
+    const done: number[] = [];
+    for (let i = 0; i < 4; i++) b.publish('up/a', String(i), 1)?.whenDone(() => done.push(i));
+    expect([done, b.dropped('queue-full')]).toEqual([[], 0]);
+    call.ack(PUBACK, (await call.publish()).packetId);
+    await b.clock.advanceAsync(1);
+    expect(done).toEqual([2]);
+    call.drop();
+    await b.state('retrying');
+    expect(done).toEqual([2]);
+    b.refusals.push(...Array.from({ length: 100 }, () => new Error('away')));
+    await b.clock.advanceAsync(5000);
+    expect(done).toEqual([2, 3]);
+    b.publish('up/a', '4', 1);
+    expect([b.outbox.length, b.dropped('queue-full')]).toEqual([3, 1]);
   });
 
   test('a store that takes nothing refuses the publisher', async () => {
