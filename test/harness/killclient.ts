@@ -25,6 +25,7 @@ import {
   type SubackPacket,
   type Version,
 } from '../../src/mqtt/packet.ts';
+import { SERVER_SHUTTING_DOWN } from '../../src/mqtt/reason.ts';
 
 export interface KillClientOptions {
   readonly clientId: string;
@@ -41,10 +42,14 @@ export interface KillClientOptions {
     readonly retain: boolean;
     /** Unacknowledged messages at once. */
     readonly window: number;
+    /** Milliseconds from one message to the next; 0 or absent = as fast as the window allows. */
+    readonly everyMs?: number;
   };
   /** Milliseconds until what came is acknowledged; null = never on the connection it came on. */
   readonly ackAfterMs?: () => number | null;
   readonly receiveMaximum?: number;
+  /** Its payload is "<client id> 1 will". */
+  readonly will?: { readonly topic: string; readonly qos: Qos };
 }
 
 export interface Received {
@@ -85,6 +90,7 @@ export class KillClient {
   private readonly frame = newFrame();
   private waiting: { done: () => boolean; resolve: () => void }[] = [];
   private pings = 0;
+  private pause: NodeJS.Timeout | null = null;
 
   constructor(options: KillClientOptions) {
     this.options = options;
@@ -102,7 +108,7 @@ export class KillClient {
     socket.on('close', () => {
       if (this.socket === socket) this.gone();
     });
-    const { clientId, version, durable = true, receiveMaximum } = this.options;
+    const { clientId, version, durable = true, receiveMaximum, will } = this.options;
     const properties =
       version === 5
         ? { sessionExpiryInterval: durable ? 3600 : 0, ...(receiveMaximum === undefined ? {} : { receiveMaximum }) }
@@ -117,7 +123,17 @@ export class KillClient {
         keepAlive: 0,
         username: null,
         password: null,
-        will: null,
+        will:
+          will === undefined
+            ? null
+            : {
+                topicName: will.topic,
+                payload: Buffer.from(`${clientId} 1 will`),
+                qos: will.qos,
+                retain: false,
+                delayInterval: 0,
+                properties: null,
+              },
         properties,
       }),
     );
@@ -225,6 +241,8 @@ export class KillClient {
         this.pings++;
         return;
       case DISCONNECT:
+        // A gateway that is told to stop says so.
+        if (packet.reasonCode === SERVER_SHUTTING_DOWN) return;
         this.complaints.push(`${clientId}: DISCONNECT ${packet.reasonCode} ${packet.properties?.reasonString ?? ''}`);
     }
   }
@@ -261,12 +279,19 @@ export class KillClient {
   private pump(): void {
     const { publishes } = this.options;
     if (!this.publishing || publishes === undefined) return;
+    const { everyMs = 0 } = publishes;
     while (this.outgoing.length < publishes.window) {
+      if (everyMs > 0 && this.pause !== null) return;
       const packetId = this.nextPacketId;
       this.nextPacketId = packetId === 60_000 ? 1 : packetId + 1;
       const n = ++this.last;
       this.outgoing.push({ n, packetId, released: false });
       this.send(n, packetId, false);
+      if (everyMs > 0)
+        this.pause = setTimeout(() => {
+          this.pause = null;
+          if (this.online) this.pump();
+        }, everyMs);
     }
   }
 

@@ -49,6 +49,17 @@ function receiver(
   return new KillClient({ clientId, version, subscriptions: [{ topicFilter, qos }], ...more });
 }
 
+/** Others who work beside the crew: their clients come and go with it. */
+export interface Companion {
+  readonly publishers: readonly KillClient[];
+  readonly receivers: readonly KillClient[];
+  /** All clients are online for the first time. */
+  begin(): Promise<void>;
+  roundBegins(random: () => number): void;
+  /** Publishers have stopped and settled: checks what is theirs. */
+  settle(crew: KillCrew): Promise<void>;
+}
+
 export class KillCrew {
   readonly tally: Tally = {
     rounds: 0,
@@ -76,8 +87,10 @@ export class KillCrew {
   private readonly away: KillClient;
   /** Numbers before this were checked by an earlier settle(). */
   private readonly checked = new Map<KillClient, number>();
+  private readonly companion: Companion | null;
 
-  constructor(gateway: KillGateway, remote: KillRemote, random: () => number) {
+  constructor(gateway: KillGateway, remote: KillRemote, random: () => number, companion: Companion | null = null) {
+    this.companion = companion;
     this.gateway = gateway;
     this.remote = remote;
     this.random = random;
@@ -108,33 +121,36 @@ export class KillCrew {
   }
 
   private get publishers(): KillClient[] {
-    return [...this.loads, ...this.shares, ...this.setters, this.uplink, this.toNng];
+    const others = this.companion?.publishers ?? [];
+    return [...this.loads, ...this.shares, ...this.setters, this.uplink, this.toNng, ...others];
   }
 
   private get everybody(): KillClient[] {
-    return [...this.publishers, ...this.keepers, ...this.members];
+    return [...this.publishers, ...this.keepers, ...this.members, ...(this.companion?.receivers ?? [])];
   }
 
   /** Lets all sessions come to be: the one that is away leaves again. */
   async begin(): Promise<void> {
     for (const client of this.everybody) client.connect(this.gateway.port);
     await this.all((client) => client.online);
+    await this.companion?.begin();
     this.away.cut();
     for (const client of this.everybody) client.cut();
   }
 
-  /** Starts work, ends the gateway in the middle of it, and starts it again. */
-  async round(): Promise<void> {
+  /** Starts work, lets `end` happen in the middle of it, and has the gateway run again afterwards. */
+  async round(end: () => Promise<void> = () => this.gateway.kill()): Promise<void> {
     this.tally.rounds++;
     this.forgetful = true;
     for (const client of this.publishers) client.publish(true);
     const leftOut = this.random() < 0.5 ? this.members[Math.floor(this.random() * 2)] : null;
     for (const client of this.everybody)
       if (client !== this.away && client !== leftOut) client.connect(this.gateway.port);
+    this.companion?.roundBegins(this.random);
     if (this.random() < 0.3) this.remote.cut();
     const afterMs = Math.floor(this.random() ** 2 * 500);
     await new Promise((resolve) => setTimeout(resolve, afterMs));
-    await this.gateway.kill();
+    await end();
     for (const client of this.everybody) client.cut();
     await this.gateway.start();
     await this.checkRetained(false);
@@ -147,6 +163,7 @@ export class KillCrew {
     for (const client of this.everybody) client.connect(this.gateway.port);
     await this.all((client) => client.online);
     await this.each(this.publishers, (client) => client.settled);
+    await this.companion?.settle(this);
     await this.each(this.keepers, (client) => this.loads.every((p) => this.has([client], p)));
     await this.within(
       Promise.all(this.shares.map((p) => this.members[0].until(() => this.has(this.members, p)))).catch(() => {}),
@@ -161,15 +178,49 @@ export class KillCrew {
     this.checkBridge('the NNG bridge', this.toNng, await this.nngFrames());
     await this.checkRetained(true);
     for (const client of this.everybody) {
-      this.faults.push(...client.complaints.splice(0));
-      this.tally.acknowledged += client.acknowledged.size;
-      this.tally.delivered += client.received.length;
-      this.tally.sent += client.last - (this.checked.get(client) ?? 0);
-      this.checked.set(client, client.last);
+      this.tell(client);
       client.forget();
       client.cut();
     }
     this.remote.received = [];
+  }
+
+  // ---- what companions find
+
+  /** Counts what a client has done since it was told of last. */
+  tell(client: KillClient): void {
+    this.faults.push(...client.complaints.splice(0));
+    this.tally.acknowledged += client.acknowledged.size;
+    this.tally.delivered += client.received.length;
+    this.tally.sent += client.last - (this.checked.get(client) ?? 0);
+    this.checked.set(client, client.last);
+  }
+
+  lost(texts: readonly string[]): void {
+    this.tally.lost += texts.length;
+    for (const text of texts) this.fault(text);
+  }
+
+  repeated(texts: readonly string[]): void {
+    this.tally.duplicatesQos2 += texts.length;
+    for (const text of texts) this.fault(text);
+  }
+
+  reordered(texts: readonly string[]): void {
+    this.tally.outOfOrder += texts.length;
+    for (const text of texts) this.fault(text);
+  }
+
+  /** Waits until `done`, looked at every few milliseconds; a fault when that takes too long. */
+  async until(what: string, done: () => boolean): Promise<void> {
+    const endMs = performance.now() + SETTLE_MS;
+    while (!done()) {
+      if (performance.now() > endMs) {
+        this.fault(`not done in time: ${what}`);
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 
   // ---- checks
@@ -311,7 +362,7 @@ export class KillCrew {
     return this.each(this.everybody, done);
   }
 
-  private async each(clients: readonly KillClient[], done: (client: KillClient) => boolean): Promise<void> {
+  async each(clients: readonly KillClient[], done: (client: KillClient) => boolean): Promise<void> {
     for (const client of clients)
       await this.within(
         client.until(() => done(client)),

@@ -82,8 +82,14 @@ export class KillGateway {
     writeFileSync(this.file, conf.replaceAll('{dir}', this.folder));
   }
 
-  /** Starts it and waits until it is ready. */
+  /** The configuration of its next start. */
+  set conf(text: string) {
+    writeFileSync(this.file, text.replaceAll('{dir}', this.folder));
+  }
+
+  /** Starts it and waits until it is ready, unless it runs. */
   async start(): Promise<void> {
+    if (this.child !== null) return;
     const child = spawn(process.execPath, [this.program.main, 'start', '-c', this.file], {
       stdio: ['ignore', 'pipe', 'pipe'],
       cwd: this.folder,
@@ -128,9 +134,17 @@ export class KillGateway {
     return code;
   }
 
+  /** It does nothing for a while (SIGSTOP), as in a suspended machine. */
+  async stall(ms: number): Promise<void> {
+    const { child } = this;
+    child?.kill('SIGSTOP');
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    child?.kill('SIGCONT');
+  }
+
   /** Gives it another configuration and waits until it is in force. */
   async reload(conf: string): Promise<void> {
-    writeFileSync(this.file, conf.replaceAll('{dir}', this.folder));
+    this.conf = conf;
     const child = this.child;
     if (child === null) return;
     const before = this.reloads;
