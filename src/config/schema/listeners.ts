@@ -1,5 +1,6 @@
 // The keys of listeners, and of TLS wherever it is spoken: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here, a field in config/config.ts and a line in config/build/core.ts, then run `make docs`.
+// Data for schema.ts; to add a key of a listener, add a row here, a field in config/config.ts and a line in config/build/listeners.ts; keys of TLS
+// need no more than a row and their name in transport/transport.ts. Then run `make docs`.
 // Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkNetwork, parseAddress } from '../values.ts';
