@@ -39,7 +39,12 @@ const CALLED: Readonly<Record<SourceForm, string>> = {
 
 /** Gives the exit code. Throws ConfigError for a file that is not valid, CFG-READ for one that cannot be read. */
 export function convert(options: ConvertOptions, io: Pick<Io, 'stdout' | 'stderr'>, place: CheckPlace): number {
-  const read = readForConvert(options.file, place.cwd, place.env, options.nanomqDefaults === true);
+  const read = readForConvert({
+    ...place,
+    file: options.file,
+    output: options.output ?? null,
+    nanomqDefaults: options.nanomqDefaults === true,
+  });
   for (const problem of read.dropped) io.stderr.write(`${formatProblem(problem)}\n`);
   for (const problem of [...read.refused, ...read.impossible])
     io.stderr.write(`${formatProblem(problem)} (security would be weaker)\n`);
@@ -52,7 +57,7 @@ export function convert(options: ConvertOptions, io: Pick<Io, 'stdout' | 'stderr
   const to = dialectOf(options, read.form);
   const text = `${headOf(read)}${to === 'toml' ? writeToml(read.tree) : writeHocon(read.tree)}`;
   prove(text, to, read);
-  give(text, options, io, place);
+  give(text, read.files, options, io, place);
   return 0;
 }
 
@@ -73,13 +78,20 @@ function headOf({ form, dropped, refused, choices }: ConvertedTree): string {
   return `${lines.map((line) => `# ${line}`.trimEnd()).join('\n')}\n\n`;
 }
 
-function give(text: string, options: ConvertOptions, io: Pick<Io, 'stdout'>, place: CheckPlace): void {
+function give(
+  text: string,
+  files: ReadonlyMap<string, string>,
+  options: ConvertOptions,
+  io: Pick<Io, 'stdout'>,
+  place: CheckPlace,
+): void {
   if (options.output === undefined) {
     io.stdout.write(text);
     return;
   }
   try {
     // Owner only: a configuration may hold passwords.
+    for (const [path, content] of files) writeFileSync(path, content, { mode: 0o600 });
     writeFileSync(resolve(place.cwd, options.output), text, { mode: 0o600 });
   } catch (error) {
     throw new GatewayError('CLI-FAILED', `${options.output}: ${systemErrorText(error)}`, error);

@@ -6,8 +6,10 @@ import { resolve } from 'node:path';
 import { foreignForm } from './foreign.ts';
 import { checkTree, readText, treeOf } from './load.ts';
 import { MOSQUITTO_CHOICES } from './mosquitto/choices.ts';
+import { importDynsec, isDynsec } from './mosquitto/dynsec.ts';
 import { importMosquitto } from './mosquitto/mosquitto.ts';
 import type { Files } from './mosquitto/read.ts';
+import type { PluginImport } from './mosquitto/security.ts';
 import { NANOMQ_CHOICES } from './nanomq/choices.ts';
 import { readKeyValue } from './nanomq/keyvalue.ts';
 import { adaptNanomq } from './nanomq/nanomq.ts';
@@ -32,16 +34,30 @@ export interface ConvertedTree {
   readonly impossible: readonly Problem[];
   /** Differences that stay by choice; lines for the top of what is written. */
   readonly choices: readonly string[];
+  /** Files that belong to it, by path: users. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+export interface ConvertFrom {
+  readonly file: string;
+  readonly cwd: string;
+  readonly env: Env;
+  /** Where the text will be written; null = standard output. */
+  readonly output: string | null;
+  readonly nanomqDefaults: boolean;
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+const NO_FILES: ReadonlyMap<string, string> = new Map();
+
 /** Throws ConfigError and CFG-READ like loadConfig. References to the environment are resolved, and reported. */
-export function readForConvert(file: string, cwd: string, env: Env, nanomqDefaults: boolean): ConvertedTree {
+export function readForConvert(options: ConvertFrom): ConvertedTree {
+  const { file, cwd, env, output, nanomqDefaults } = options;
   const text = readText(file, cwd);
   const isToml = /\.toml$/i.test(file);
   const form = isToml ? null : foreignForm(text);
-  if (form === 'mosquitto') return fromMosquitto(text, file, cwd);
+  if (form === 'mosquitto') return fromMosquitto(text, file, cwd, output);
   if (form === 'keyvalue') return fromKeyValue(text, file, nanomqDefaults);
   const dropped: Problem[] = [];
   const lookup = (name: string) => {
@@ -56,14 +72,23 @@ export function readForConvert(file: string, cwd: string, env: Env, nanomqDefaul
   if (/(?:^|\s)(?:#|\/\/)/m.test(text)) {
     dropped.push({ at: { file, line: 0, column: 0 }, key: 'comments', message: 'not carried over' });
   }
-  const plain = { refused: [], impossible: [], choices: [] };
+  const plain = { refused: [], impossible: [], choices: [], files: NO_FILES };
   return { tree: prune(tree, ROOT), form: isToml ? 'toml' : 'hocon', dropped, ...plain };
 }
 
-function fromMosquitto(text: string, file: string, cwd: string): ConvertedTree {
-  const parts = { files: new ImportedFiles(cwd, text.length), hostname: hostname(), importPlugin: () => false };
-  const { tree, report } = importMosquitto(text, file, parts);
-  return imported(tree, 'mosquitto', report, MOSQUITTO_CHOICES);
+function fromMosquitto(text: string, file: string, cwd: string, output: string | null): ConvertedTree {
+  const files = new ImportedFiles(cwd, text.length);
+  const passwordFile = output === null ? null : `${resolve(cwd, output)}.passwd`;
+  const written = new Map<string, string>();
+  const importPlugin: PluginImport = (plugin, root, report) => {
+    if (!isDynsec(plugin)) return 'unknown';
+    const users = importDynsec(plugin, root, report, { read: (path) => files.read(path), passwordFile });
+    if (users === null || passwordFile === null) return 'reported';
+    written.set(passwordFile, users);
+    return 'taken';
+  };
+  const { tree, report } = importMosquitto(text, file, { files, hostname: hostname(), importPlugin });
+  return { ...imported(tree, 'mosquitto', report, MOSQUITTO_CHOICES), files: written };
 }
 
 function fromKeyValue(text: string, file: string, nanomqDefaults: boolean): ConvertedTree {
@@ -80,6 +105,7 @@ function fromKeyValue(text: string, file: string, nanomqDefaults: boolean): Conv
     refused: [],
     impossible: [],
     choices: NANOMQ_CHOICES,
+    files: NO_FILES,
   };
 }
 
@@ -88,7 +114,7 @@ function imported(tree: BlockNode, form: SourceForm, report: Report, choices: re
   if (report.wrong.length > 0) throw new ConfigError(report.wrong);
   const { refused, impossible } = report;
   if (impossible.length === 0) checked(tree, new Sink());
-  return { tree, form, dropped: report.lines(), refused, impossible, choices };
+  return { tree, form, dropped: report.lines(), refused, impossible, choices, files: NO_FILES };
 }
 
 /** Files that a mosquitto.conf includes, all together within MAX_FILE_BYTES. */

@@ -129,10 +129,10 @@ export function checkClientId(
   const named = rules?.usernameAsClientId === true;
   if (named && (identity.username ?? '') === '')
     return { reasonCode: NOT_AUTHORIZED, why: 'no username for a client id' };
-  const clientId = named ? (identity.username ?? '') : identity.clientId;
-  if (!clientId.startsWith(limits.clientIdPrefix))
+  // What the client has asked for counts, as in mosquitto, not the name it is given.
+  if (!identity.clientId.startsWith(limits.clientIdPrefix))
     return { reasonCode: NOT_AUTHORIZED, why: 'the client id begins with something else' };
-  return named ? { ...identity, clientId } : identity;
+  return named ? { ...identity, clientId: identity.username ?? '' } : identity;
 }
 
 export function credentialsOf(

@@ -8,8 +8,8 @@ import type { BlockNode } from '../text/node.ts';
 import type { Draft, PluginDraft, SecurityDraft, Settings } from './draft.ts';
 import type { PlacedListener } from './place.ts';
 
-/** What mosquitto_dynamic_security.so gives, as other files. */
-export type PluginImport = (plugin: PluginDraft, target: BlockNode, report: Report) => boolean;
+/** Takes a plugin over that guards all listeners; false when it is not asked here, then or after a problem that has been reported. */
+export type PluginImport = (plugin: PluginDraft, root: BlockNode, report: Report) => 'taken' | 'reported' | 'unknown';
 
 export function placeSecurity(
   draft: Draft,
@@ -66,14 +66,14 @@ function placeOwn(
   placeClientIds(settings, own, block);
   const word = own.line('listener_allow_anonymous');
   if (!draft.perListener) {
-    const unasked = isClosed || guards(security, block, report, importPlugin);
+    const unasked = isClosed || guards(security, null, report, importPlugin);
     if (unasked) put(block, 'allow_anonymous', false, at);
     else if (word !== undefined) put(block, 'allow_anonymous', own.flag('listener_allow_anonymous') === true, word.at);
     return;
   }
   putFile(settings, 'password_file', block, 'password_file');
   putFile(settings, 'acl_file', block, 'acl_file');
-  const unasked = guards(security, block, report, importPlugin);
+  const unasked = guards(security, null, report, importPlugin);
   const line = word ?? settings.line('allow_anonymous');
   const said = own.flag('listener_allow_anonymous') ?? settings.flag('allow_anonymous');
   const byDefault = isFirst(draft, listener) || implicit !== null;
@@ -105,12 +105,16 @@ function placeClientIds(settings: Settings, own: Settings, block: BlockNode): vo
   if (prefix !== undefined) put(block, 'auto_clientid_prefix', prefix.value, prefix.at);
 }
 
-/** Whether a plugin is named that is not asked here. */
-function guards(security: SecurityDraft, target: BlockNode, report: Report, importPlugin: PluginImport): boolean {
+/** Whether a plugin is named that is not asked here. `root`: it guards all listeners, and may be taken over. */
+function guards(security: SecurityDraft, root: BlockNode | null, report: Report, importPlugin: PluginImport): boolean {
   let unasked = false;
   for (const plugin of security.plugins) {
-    if (importPlugin(plugin, target, report)) continue;
+    const { settings, plugins } = security;
+    const isAlone = plugins.length === 1 && !settings.has('password_file') && !settings.has('acl_file');
+    const outcome = root !== null && isAlone ? importPlugin(plugin, root, report) : 'unknown';
+    if (outcome === 'taken') continue;
     unasked = true;
+    if (outcome === 'reported') continue;
     const message = `${plugin.path} would not be asked who may log in and what they may do; asked for, its listeners take no anonymous clients`;
     report.refuse(plugin.at, plugin.key, message);
   }
