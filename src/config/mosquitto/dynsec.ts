@@ -1,4 +1,4 @@
-// Users and rights of mosquitto_dynamic_security.so: its JSON file becomes a password file and auth.acl.rules. Called by security.ts for a
+// Users and rights of mosquitto_dynamic_security.so: its JSON file becomes a password file and auth.acl.rules. Called by config/converting.ts for a
 // plugin of that name that guards all listeners. What its rights say and our rules cannot is refused, never left out.
 // Sources: the plugin's documentation; mosquitto 2.0.11 with the plugin on the wire.
 import type { Position } from '../problem.ts';
