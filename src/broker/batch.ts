@@ -1,4 +1,4 @@
-// QoS 0 publishes of a client inside the process that come one after another to one topic, as a run of PUBLISH packets: routed once and
+// QoS 0 publishes of a client inside the process that come one after another and go the same way, as a run of PUBLISH packets: routed once and
 // copied to each receiver in one piece, like those of a client that sends many at once (session/publish.ts). Used by local.ts.
 // Layout of a packet: codec/publish.ts, version 3.1.1, no packet identifier.
 import { WordView } from '../base/words.ts';
@@ -29,7 +29,7 @@ export class Batch {
   private lastAt = 0;
   private lastRemaining = -1;
 
-  /** Adds a publish of payload = from[start, end); the topic is the same until clear(). False when there is no room for it. */
+  /** Adds a publish of payload = from[start, end); the topic is the same until turn() or clear(). False when there is no room for it. */
   add(topicUtf8: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
     const payloadBytes = end - start;
     const topicBytes = topicUtf8.length;
@@ -85,6 +85,11 @@ export class Batch {
     this.count += many;
     this.payloadBytes += many * payloadBytes;
     return many;
+  }
+
+  /** What is added next is on another topic than what was added before. */
+  turn(): void {
+    this.lastRemaining = -1;
   }
 
   clear(): void {

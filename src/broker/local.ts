@@ -49,10 +49,10 @@ class LocalTarget implements Receiver {
   }
 }
 
-/** Topics remembered with route and verdict; a bridge mostly publishes to few. */
-const TOPICS = 1000;
+/** Topics remembered with route and verdict. */
+const TOPICS = 4096;
 
-interface KnownTopic {
+interface LocalTopic {
   readonly utf8: Uint8Array;
   route: Route;
   allowed: boolean | null;
@@ -66,11 +66,16 @@ export class NativeLocalClient implements LocalClient, Flushable {
   private readonly identity: Identity;
   private readonly publication: Publication;
   private readonly targets = new Map<LocalSubscription, LocalTarget>();
-  private readonly topics = new Map<string, KnownTopic>();
+  private readonly topics = new Map<string, LocalTopic>();
   private verdictVersion = -1;
   private readonly batch = new Batch();
-  /** Where the batch goes. */
-  private batched: KnownTopic | null = null;
+  /** The last topic in the batch, and the way that all of it goes. */
+  private batched: LocalTopic | null = null;
+  private way: Route | null = null;
+  private mixed = false;
+  /** What of the batch has been counted by topic. */
+  private countedMessages = 0;
+  private countedBytes = 0;
   private batchedTopic = '';
   private batchedOutcome: PublishOutcome = 'accepted';
   private readonly onClose: () => void;
@@ -174,40 +179,81 @@ export class NativeLocalClient implements LocalClient, Flushable {
     const known = this.find(topic, 0, false);
     if (known === null) return 'invalid-topic';
     if (known.allowed !== true) return this.denied(known);
-    if (this.batched !== known) {
-      this.flush();
-      this.batched = known;
-    }
+    if (known.route.version !== core.router.version) known.route = core.router.route(topic);
+    this.turnTo(known);
     if (!batch.add(known.utf8, bytes, start, end)) {
       this.flush();
       if (!batch.add(known.utf8, bytes, start, end)) return this.publish(topic, bytes, start, end, 0, false);
       this.batched = known;
+      this.way = known.route;
     }
     if (!this.dirty) core.turn.touch(this);
-    if (known.route.version !== core.router.version) known.route = core.router.route(topic);
     this.batchedTopic = topic;
     this.batchedOutcome = known.route.targets.length + known.route.groups.length > 0 ? 'accepted' : 'no-subscribers';
     return this.batchedOutcome;
   }
 
+  /** The batch goes on with this topic, or is delivered where it goes another way. */
+  private turnTo(known: LocalTopic): void {
+    const { batch, batched, way } = this;
+    if (batched === known) return;
+    const { route } = known;
+    const joins = batched !== null && way !== null && way.version === route.version && way.targets === route.targets;
+    if (joins && way.groups.length + route.groups.length === 0) {
+      this.settle(batched.route);
+      this.mixed = true;
+      batch.turn();
+    } else {
+      this.flush();
+      this.way = route;
+    }
+    this.batched = known;
+  }
+
+  private settle({ count }: Route): void {
+    const { batch } = this;
+    count.messages += batch.count - this.countedMessages;
+    count.bytes += batch.payloadBytes - this.countedBytes;
+    this.countedMessages = batch.count;
+    this.countedBytes = batch.payloadBytes;
+  }
+
   /** Delivers what publishSoon() has gathered; called by the turn. */
   flush(): void {
-    const { batch, batched: known, core, publication } = this;
+    const { batch, batched: known, core, publication, mixed, way } = this;
     this.batched = null;
-    if (known === null || batch.count === 0) return;
-    if (known.route.version !== core.router.version) known.route = core.router.route(known.route.topic);
+    this.mixed = false;
+    if (known === null || way === null || batch.count === 0) return;
+    const { router } = core;
+    this.settle(known.route);
     publication.reset();
     publication.topic = known.route.topic;
-    publication.topicUtf8 = known.utf8;
+    publication.topicUtf8 = mixed ? null : known.utf8;
+    publication.names = mixed ? router.known : null;
     publication.qos = 0;
     publication.retain = false;
     publication.buffer = batch.buffer;
     publication.wireVersion = 4;
     publication.step(0);
-    known.route.count.messages += batch.count;
-    known.route.count.bytes += batch.payloadBytes;
-    core.router.publishRun(publication, known.route, 0, batch.bytes, batch.count, batch.longest);
+    if (mixed && way.version !== router.version) this.flushEach();
+    else {
+      const route = way.version === router.version ? way : router.route(way.topic);
+      router.publishRun(publication, route, 0, batch.bytes, batch.count, batch.longest);
+    }
+    this.countedMessages = 0;
+    this.countedBytes = 0;
     batch.clear();
+  }
+
+  /** Subscriptions have changed since the topics were found to go the same way. */
+  private flushEach(): void {
+    const { batch, publication, core } = this;
+    const { router } = core;
+    for (let at = 0; at < batch.bytes; ) {
+      const start = at;
+      at = publication.step(start);
+      router.publishRun(publication, router.route(publication.topic), start, at, 1, at - start);
+    }
   }
 
   lastHold(): Hold | null {
@@ -231,13 +277,13 @@ export class NativeLocalClient implements LocalClient, Flushable {
 
   // ---- inside
 
-  private denied(known: KnownTopic): PublishOutcome {
+  private denied(known: LocalTopic): PublishOutcome {
     // While a remote source of rights has not answered nobody has refused it either.
     if (known.allowed === false) this.core.stats.deniedPublish++;
     return 'denied';
   }
 
-  private find(topic: string, qos: Qos, retain: boolean): KnownTopic | null {
+  private find(topic: string, qos: Qos, retain: boolean): LocalTopic | null {
     const authorizer = this.access().authorizer;
     if (authorizer.version !== this.verdictVersion) {
       this.topics.clear();
@@ -248,10 +294,14 @@ export class NativeLocalClient implements LocalClient, Flushable {
     const most = this.core.limits.maxTopicLevels;
     if (!isTopicName(topic) || (most > 0 && exceedsLevels(topic, most))) return null;
     if (this.topics.size >= TOPICS) this.topics.clear();
+    const utf8 = Buffer.from(topic);
+    const { router } = this.core;
+    // Runs of several topics are taken apart by their bytes.
+    if (router.known.find(utf8, 0, utf8.length, null) === null) router.known.add(topic, utf8, 0, utf8.length);
     const verdict = this.options.trusted || authorizer.publish(this.identity, topic, qos, retain);
-    const made: KnownTopic = {
-      utf8: Buffer.from(topic),
-      route: this.core.router.route(topic),
+    const made: LocalTopic = {
+      utf8,
+      route: router.route(topic),
       allowed: typeof verdict === 'boolean' ? verdict : null,
     };
     this.topics.set(topic, made);

@@ -82,3 +82,37 @@ test('rates come with time, and go', async () => {
   expect(view('t')?.messageRate).toBeCloseTo(10 / 7);
   expect(view('t')?.byteRate).toBeCloseTo(30 / 7);
 });
+
+test('what a bridge gathers on several topics reaches each receiver in order, by the subscriptions at delivery, and is counted', async () => {
+  await open();
+  const [all, some, late] = [
+    await room.client('all', { version: 4 }),
+    await room.client('some'),
+    await room.client('late'),
+  ];
+  await all.subscribe('#', 0);
+  await some.subscribe('b', 0);
+  const local = room.broker.attach({ clientId: 'l', username: null, kind: 'bridge', bridge: 'nng:l', trusted: true });
+  const bytes = Buffer.from('0123456789');
+  // Gathered until the turn ends: topics with the same receivers, one with others, a subscription in between.
+  const order = ['a', 'c', 'a', 'b', 'c', 'longer', 'longer', 'a'];
+  for (const [n, topic] of order.entries()) local.publishSoon(topic, bytes, n, n + 1);
+  await late.subscribe('c', 0);
+  for (const [n, topic] of order.entries()) local.publishSoon(topic, bytes, n, n + 2);
+  await settled();
+  const came = async (client: typeof all): Promise<string[]> =>
+    (await client.messages()).map(({ topic, payload }) => `${topic} ${payload}`);
+  const first = order.map((topic, n) => `${topic} ${n}`);
+  const second = order.map((topic, n) => `${topic} ${'0123456789'.slice(n, n + 2)}`);
+  expect(await came(all)).toEqual([...first, ...second]);
+  expect(await came(some)).toEqual([first[3], second[3]]);
+  expect(await came(late)).toEqual([second[1], second[4]]);
+  expect(counted()).toEqual(
+    new Map([
+      ['a', [6, 9]],
+      ['c', [4, 6]],
+      ['b', [2, 3]],
+      ['longer', [4, 6]],
+    ]),
+  );
+});

@@ -216,7 +216,11 @@ export function registerBench(program: Command, context: Context): void {
     .option('--inflight <messages>', 'unacknowledged messages of one publisher at QoS 1 and 2', whole(1, 65_535), 100)
     .option('--pub-url <url>', 'publish frames to an SP sub0 socket there instead of MQTT', spUrl)
     .option('--sub-url <url>', 'receive frames from an SP pub0 socket there instead of MQTT', spUrl)
-    .option('--prefix <text>', 'what stands before the payload of published frames', 'bench:')
+    .option(
+      '--prefix <text>',
+      'what stands before the payload of published frames; {topic} is a number below --topics',
+      'bench:',
+    )
     .option('--stall <seconds>', 'end when nothing has come for so long', positive, 3)
     .addOption(new Option('--check <which>', 'messages to look at').choices(['sample', 'all']).default('sample'))
     .option('--json', 'print the figures as one line of JSON')

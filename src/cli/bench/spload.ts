@@ -66,6 +66,12 @@ abstract class SpWire implements WireUser {
   }
 }
 
+/** What stands before the payload of frame `n`: {topic} in it is the number of a topic, in one width. */
+function prefixOf({ framePrefix, topics }: LoadOptions, n: number): string {
+  const width = String(Math.max(0, topics - 1)).length;
+  return framePrefix.replaceAll('{topic}', String(n % topics).padStart(width, '0'));
+}
+
 export class SpPublisher extends SpWire implements Publisher {
   readonly blockCount: number;
   sent = 0;
@@ -78,14 +84,18 @@ export class SpPublisher extends SpWire implements Publisher {
   constructor(options: LoadOptions, target: SpTarget, index: number, events: LoadEvents) {
     super(target, PUB0, SUB0, BLOCK_BYTES);
     this.events = events;
-    const prefix = Buffer.from(options.framePrefix);
-    const body = Buffer.concat([prefix, makePayload(options.size, index)]);
-    const header = Buffer.alloc(target.ipc ? IPC_HEADER_BYTES : TCP_HEADER_BYTES);
-    writeFrameHeader(header, 0, body.length, target.ipc);
-    const message = Buffer.concat([header, body]);
-    this.blockCount = blockCount(message.length, options.window, options.rate);
+    const payload = makePayload(options.size, index);
+    const frame = (n: number): Buffer => {
+      const body = Buffer.concat([Buffer.from(prefixOf(options, n)), payload]);
+      const header = Buffer.alloc(target.ipc ? IPC_HEADER_BYTES : TCP_HEADER_BYTES);
+      writeFrameHeader(header, 0, body.length, target.ipc);
+      return Buffer.concat([header, body]);
+    };
+    const { length } = frame(0);
+    this.blockCount = blockCount(length, options.window, options.rate);
     for (let b = 0; b < 8; b++) {
-      const block = new Block(Array(this.blockCount).fill(message), message.length - options.size);
+      const frames = Array.from({ length: this.blockCount }, (_, i) => frame(b * this.blockCount + i));
+      const block = new Block(frames, length - options.size);
       this.blocks.push(block);
       this.written.push(() => {
         this.acknowledged += block.pending;
