@@ -153,7 +153,7 @@ export class NngIn {
       const at = start + i * stride;
       const matched = this.plain && extractor.extract(bytes, at, at + length) === 'match';
       const same = matched ? extractor.alike(bytes, at, stride, count - i) : 1;
-      if (same === 1) this.received(bytes, at, at + length, pipe);
+      if (!matched) this.received(bytes, at, at + length, pipe);
       else this.handMany(bytes, extractor.payloadStart, at + length, stride, same);
       i += same;
     }

@@ -92,6 +92,8 @@ interface CachedTopic {
 
 /** Power of two; topics that share a slot take turns. */
 const TOPIC_SLOTS = 4096;
+/** Power of two: topics with the same hash, in the lower bits, have so many slots together. */
+const TOPIC_WAYS = 4;
 
 /**
  * Takes frames apart by a bridge's subscription rules. The fields of a result are valid until the next call. Allocates only for topics
@@ -114,6 +116,8 @@ export class Extractor {
   /** The same, by the first byte of the body that they can match. */
   private readonly byFirst: CompiledRule[][] = [];
   private readonly topics: (CachedTopic | undefined)[] = new Array(TOPIC_SLOTS).fill(undefined);
+  /** Of the slots of a topic, the one that a new topic takes. */
+  private nextWay = 0;
   /** The last match whose head alone decides: bodies that begin with these bytes match the same way. */
   private lastHead: Uint8Array = NO_BYTES;
   private lastRule: CompiledRule | null = null;
@@ -244,9 +248,10 @@ export class Extractor {
   ): CachedTopic {
     let hash = rule.index;
     for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
-    const slot = (hash ^ (hash >>> 15)) & (TOPIC_SLOTS - 1);
-    const known = this.topics[slot];
-    if (known !== undefined && known.rule === rule && known.bytes.length === end - start) {
+    const slot = (hash ^ (hash >>> 15)) & (TOPIC_SLOTS - TOPIC_WAYS);
+    for (let i = slot; i < slot + TOPIC_WAYS; i++) {
+      const known = this.topics[i];
+      if (known === undefined || known.rule !== rule || known.bytes.length !== end - start) continue;
       if (startsWith(bytes, start, known.bytes)) return known;
     }
     const copy = Uint8Array.from(bytes.subarray(start, end));
@@ -254,7 +259,8 @@ export class Extractor {
     const keeps = topic !== null && this.decides(rule, bytes, start, payloadStart);
     const head = keeps ? Uint8Array.from(bytes.subarray(start, payloadStart)) : null;
     const made = { rule, bytes: copy, topic, head };
-    this.topics[slot] = made;
+    this.nextWay = (this.nextWay + 1) % TOPIC_WAYS;
+    this.topics[slot + this.nextWay] = made;
     return made;
   }
 }
