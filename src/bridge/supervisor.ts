@@ -3,6 +3,8 @@
 // A bridge that fails is a state, not an exception.
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
+import type { Publication } from '../mqtt/message.ts';
+import type { Qos } from '../mqtt/packet.ts';
 import type { BridgeOptions, BridgeStatus, BridgeType, BridgeWorker } from './bridge.ts';
 import { NngBridge } from './nng/bridge.ts';
 import type { BridgeParts } from './nng/link.ts';
@@ -65,6 +67,15 @@ export class Supervisor implements Service {
   get(type: BridgeType, name: string): BridgeStatus | undefined {
     const entry = this.entries.get(`${type}:${name}`);
     return entry === undefined ? undefined : statusOf(entry);
+  }
+
+  /** Sends a message through the NNG bridge of this name; false where none that sends is running. */
+  inject(name: string, publication: Publication, qos: Qos): boolean {
+    for (const type of ['pub', 'push', 'pair'] as const) {
+      const worker = this.entries.get(`${type}:${name}`)?.worker;
+      if (worker instanceof NngBridge && worker.inject(publication, qos)) return true;
+    }
+    return false;
   }
 
   /** Makes a new bridge and starts it if it is enabled. */

@@ -7,6 +7,7 @@ import type { Loaded } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
 import { loadConfig } from '../config/load.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
+import { checkRules } from '../gateway/rules.ts';
 import type { Context, Io } from './cli.ts';
 import { checkSets, configOptions } from './start.ts';
 
@@ -24,13 +25,18 @@ export interface CheckPlace {
 }
 
 /** Gives the exit code. Throws ConfigError and GatewayError CFG-READ like loadConfig: cli.ts prints those. */
-export function check(options: CheckOptions, io: Pick<Io, 'stdout' | 'stderr'>, place: CheckPlace): number {
+export async function check(
+  options: CheckOptions,
+  io: Pick<Io, 'stdout' | 'stderr'>,
+  place: CheckPlace,
+): Promise<number> {
   const loaded = loadConfig({
     file: options.config,
     set: options.set,
     nanomqDefaults: options.nanomqDefaults,
     ...place,
   });
+  await checkRules(loaded.config);
   const warnings = [...loaded.warnings, ...missingFeatures(loaded.config), ...unreadable(loaded, place.cwd)];
   for (const warning of warnings) io.stderr.write(`${formatProblem(warning)} (warning)\n`);
   if (options.print) io.stdout.write(`${JSON.stringify(loaded.masked, null, 2)}\n`);
@@ -71,8 +77,8 @@ export function registerCheck(program: Command, context: Context): void {
   configOptions(program.command('check'))
     .description('validate a configuration; nothing is started')
     .option('--print', 'show the effective configuration as JSON, secrets masked')
-    .action((options: { config?: string; set: string[]; print?: boolean; nanomqDefaults?: boolean }) => {
+    .action(async (options: { config?: string; set: string[]; print?: boolean; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
-      context.exit(check(options, context.io, { env: process.env, cwd: process.cwd() }));
+      context.exit(await check(options, context.io, { env: process.env, cwd: process.cwd() }));
     });
 }

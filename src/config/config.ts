@@ -7,6 +7,7 @@
 import type { BridgesConfig } from './bridges.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
+import type { RuleConfig } from './rules.ts';
 import type { BROKER, LOG, MQTT } from './schema/core.ts';
 import type { Effective } from './schema/effective.ts';
 import type { Checked, ValueOf } from './schema/key.ts';
@@ -289,6 +290,7 @@ export interface Config {
   readonly httpServer: HttpServerConfig | null;
   readonly metrics: MetricsConfig | null;
   readonly webhook: WebhookConfig | null;
+  readonly rules: readonly RuleConfig[];
   readonly log: LogConfig;
   readonly broker: BrokerConfig;
   readonly presets: readonly PresetSession[];

@@ -12,9 +12,12 @@ import type {
   SubscriptionRule,
 } from './bridges.ts';
 import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './build/bridges.ts';
+import { buildRule } from './build/rules.ts';
 import type { Tree, TreeValue } from './config.ts';
+import type { RuleConfig } from './rules.ts';
 import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schema/bridges.ts';
 import type { Key } from './schema/key.ts';
+import { RULE } from './schema/rules.ts';
 import { Sink } from './sink.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './text/node.ts';
 
@@ -101,6 +104,16 @@ function withUnits(key: Key<unknown>, value: TreeValue): TreeValue {
   return Object.fromEntries(
     entries.map(([name, member]) => [name, Object.hasOwn(fields, name) ? withUnits(fields[name], member) : member]),
   );
+}
+
+/** A rule's tree as a document, as documentOf() has it for bridges. */
+export function ruleDocument(tree: Tree): Tree {
+  return withUnits(RULE, tree) as Tree;
+}
+
+/** A rule of the gateway. */
+export function readRule(name: string, document: Tree): Read<RuleConfig> {
+  return read(RULE, document, null, (block, sink) => buildRule(name, block, sink));
 }
 
 /** One rule of a pub bridge, for "what would this rule do". Pointers are relative to the rule. */

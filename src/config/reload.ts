@@ -19,6 +19,7 @@ export interface Change {
     | 'bridges.nng.pull'
     | 'bridges.nng.pair'
     | 'bridges.mqtt'
+    | 'rules'
     | 'proxy'
     | 'upstreams'
     | 'http_server'
@@ -69,6 +70,7 @@ export function diffConfig({ config: before, tree: was }: Side, { config: after,
     ...named('bridges.nng.pull', before.bridges.nng.pull, after.bridges.nng.pull),
     ...named('bridges.nng.pair', before.bridges.nng.pair, after.bridges.nng.pair),
     ...named('bridges.mqtt', before.bridges.mqtt, after.bridges.mqtt),
+    ...named('rules', before.rules, after.rules),
     ...named('proxy', before.proxy, after.proxy),
     ...named('upstreams', before.upstreams, after.upstreams),
   ];
@@ -81,6 +83,9 @@ function needsRestart(section: Key<unknown>, before: TreeValue | undefined, afte
   const meant = keys.length > 0 ? keys : [...changedKeys(section, undefined, null)];
   return meant.some((key) => key.doc.restart === true);
 }
+
+/** What says where something was written. */
+const PLACES: ReadonlySet<string> = new Set(['source', 'places']);
 
 /** The keys that hold a value, inside of `key`, whose values differ; where a block is on one side only, all of its keys. */
 function* changedKeys(
@@ -147,12 +152,12 @@ function named<T extends { readonly name: string }>(
   return [...removed, ...changes];
 }
 
-/** Deep equality without `source`. O(size). */
+/** Deep equality without what says where something was written. O(size). */
 function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (a instanceof RegExp || b instanceof RegExp) return String(a) === String(b);
-  const x = Object.entries(a).filter(([key]) => key !== 'source');
-  const y = new Map(Object.entries(b).filter(([key]) => key !== 'source'));
+  const x = Object.entries(a).filter(([key]) => !PLACES.has(key));
+  const y = new Map(Object.entries(b).filter(([key]) => !PLACES.has(key)));
   return x.length === y.size && x.every(([key, value]) => y.has(key) && same(value, y.get(key)));
 }

@@ -32,6 +32,7 @@ export const CODES = {
   exists: { code: 113, status: 409, text: 'there is one of this name already' },
   ambiguous: { code: 113, status: 409, text: 'several bridges have this name' },
   bridge: { code: 115, status: 404, text: 'no such bridge' },
+  rule: { code: 115, status: 404, text: 'no such rule' },
   token: { code: 116, status: 401, text: 'the token is not valid or has expired' },
   tooLarge: { code: 201, status: 413, text: 'the body is larger than http_server.max_body' },
   tooMany: { code: 202, status: 429, text: 'too many failed logins, try again later' },

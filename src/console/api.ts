@@ -1,8 +1,8 @@
-// REST: what NanoMQ tells about itself: /, /brokers, /nodes, /topic-tree, /metrics, /prometheus, /rules. Called by routes.ts.
+// REST: what NanoMQ tells about itself: /, /brokers, /nodes, /topic-tree, /metrics, /prometheus. Called by routes.ts.
 // Shapes are those of NanoMQ 0.25 (its REST documentation); members beyond them come after.
 import { version as nodeVersion } from 'node:process';
 import type { SubscriptionView } from '../broker/broker.ts';
-import { type Answer, data, fail, json } from './answer.ts';
+import { type Answer, data, json } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import { PROMETHEUS_TYPE, renderMetrics, total } from './metrics.ts';
 import { walk } from './page.ts';
@@ -156,7 +156,6 @@ function index(routes: readonly Route[]): Answer {
 /** @param all gives the finished list of routes, for the index of them */
 export function apiRoutes(options: ConsoleOptions, process: ProcessMetrics, all: () => readonly Route[]): Route[] {
   const highest = new Highest();
-  const noRules = (): Answer => fail('rules');
   return [
     get('/api/v4', 'the calls there are', () => index(all())),
     get('/api/v4/brokers', 'version and uptime', () => brokers(options, process)),
@@ -171,6 +170,5 @@ export function apiRoutes(options: ConsoleOptions, process: ProcessMetrics, all:
       contentType: PROMETHEUS_TYPE,
       body: renderMetrics(options.metrics),
     })),
-    get('/api/v4/rules', 'the rule engine, which this gateway does not have', noRules),
   ];
 }

@@ -9,6 +9,7 @@ import type { Broker } from '../broker/broker.ts';
 import type { AuthConfig, HttpServerConfig, ListenerConfig, MqttConfig, PersistenceConfig } from '../config/config.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import type { RuleSample, RuleStatus, RuleTrial } from '../rules/rules.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -145,6 +146,38 @@ export interface BridgeControl {
   test(trial: Trial): TrialResult;
 }
 
+/** A rule that runs. */
+export interface RuleView extends RuleStatus {
+  /** Its block, with the keys of the file. */
+  readonly config: JsonObject;
+}
+/** A rule, by its name or as a document, and a message to try it on. */
+export interface RuleSampleTrial {
+  readonly rule: string | JsonObject;
+  readonly sample: RuleSample;
+}
+/** Rules at run time; as BridgeControl has it for bridges. */
+export interface RuleControl {
+  list(): RuleView[];
+  /** Adds a rule or takes another one's place. */
+  put(name: string, document: JsonObject, keep?: boolean): Promise<ChangeResult>;
+  remove(name: string, keep?: boolean): Promise<ChangeResult>;
+  test(
+    trial: RuleSampleTrial,
+  ): Promise<
+    { readonly ok: true; readonly result: RuleTrial } | { readonly ok: false; readonly problems: readonly Problem[] }
+  >;
+  /** Tries a rule on messages that come within `ms`, at most `most` of them. */
+  watch(
+    rule: string | JsonObject,
+    ms: number,
+    most: number,
+  ): Promise<
+    | { readonly ok: true; readonly results: readonly { readonly sample: RuleSample; readonly result: RuleTrial }[] }
+    | { readonly ok: false; readonly problems: readonly Problem[] }
+  >;
+}
+
 /** The parts of the configuration that NanoMQ's calls show in their own shape. A Config fits. */
 export interface ShownConfig {
   readonly listeners: readonly Pick<ListenerConfig, 'name' | 'kind' | 'bind' | 'tls'>[];
@@ -260,6 +293,8 @@ export interface ConsoleOptions {
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly bridges: BridgeControl;
+  /** Absent where there are none. */
+  readonly rules?: RuleControl;
   readonly config: ConfigControl;
   readonly explain: Explain;
   /** Who may come in where; absent where that is not known. */

@@ -18,6 +18,7 @@ import { proxyRoutes } from './proxyapi.ts';
 import { publishRoutes } from './publish.ts';
 import { retainedRoutes } from './retained.ts';
 import { get, type Route } from './route.ts';
+import { ruleRoutes } from './ruleapi.ts';
 import { securityRoutes } from './security.ts';
 import { sessionRoutes } from './session.ts';
 import { settingRoutes } from './settings.ts';
@@ -44,6 +45,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...configurationRoutes(options),
     ...mqttBridgeRoutes(options),
     ...nngRoutes(options),
+    ...ruleRoutes(options),
     ...retainedRoutes(options),
     ...topicRoutes(options),
     ...eventRoutes(feed),

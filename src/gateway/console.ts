@@ -94,6 +94,7 @@ export class Web {
         metrics,
         broker,
         bridges: control,
+        rules: running.rules,
         config: { ...current.control(), keys: configKeys },
         security: () => access.view(),
         explain: explainer(broker, access, () => sessionLimits(current.config).sessionOwner),

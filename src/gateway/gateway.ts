@@ -11,6 +11,7 @@ import { Turn } from '../base/turn.ts';
 import { BlockPool } from '../base/writer.ts';
 import { MqttBridges } from '../bridge/mqtt/bridges.ts';
 import { Spools } from '../bridge/nng/spool.ts';
+import { Taps } from '../bridge/nng/taps.ts';
 import { Supervisor } from '../bridge/supervisor.ts';
 import type { Engine } from '../broker/broker.ts';
 import { NativeBroker } from '../broker/native/engine.ts';
@@ -32,6 +33,7 @@ import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, sessionLimits } from './options.ts';
+import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
 import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from './transports.ts';
 
@@ -66,6 +68,9 @@ export class Gateway implements Service {
   private readonly started: Part[] = [];
   private running: Running | null = null;
   private webhook: Webhook | null = null;
+  private readonly taps = new Taps();
+  /** There once bridges start. */
+  private supervisor: Supervisor | null = null;
   private web: Web | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
@@ -100,6 +105,10 @@ export class Gateway implements Service {
     return this.runs().bridges;
   }
 
+  get rules(): RulesControl {
+    return this.runs().rules;
+  }
+
   /** MQTT addresses that are bound. */
   get bound(): readonly Bound[] {
     return this.runs().listeners.bound;
@@ -115,14 +124,16 @@ export class Gateway implements Service {
     const startedMs = clock.mono();
     log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
     this.runnable(loaded);
+    await checkRules(config);
     const access = await AccessControl.build(authOptions(config), { log, metrics: this.metrics, clock });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
+    const rules = await this.startRules(config, broker);
     const bridges = await this.startBridges(config, broker);
     const control = new BridgesControl(bridges, this.current);
     control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
-    this.running = { access, broker, bridges, control, listeners };
+    this.running = { access, broker, bridges, control, listeners, rules };
     await this.startWebhook(config);
     const web = await this.startWeb(config, this.running);
     // Stopped in the order of the data: nobody new, then clients, then bridges, then the store.
@@ -221,6 +232,25 @@ export class Gateway implements Service {
     });
   }
 
+  /** Rules take messages before any bridge or listener brings them. */
+  private async startRules(config: Config, broker: Engine): Promise<RulesControl> {
+    const { log, metrics, turn, taps } = this;
+    const rules = new RulesControl({
+      broker,
+      bridges: () => this.supervisor,
+      taps,
+      webhook: () => this.webhook,
+      clock: this.parts.clock,
+      turn,
+      log,
+      metrics,
+      keeper: this.current,
+    });
+    await rules.apply(config.rules, this.current.loaded.tree);
+    this.started.push({ name: 'rules', stop: async () => rules.stop() });
+    return rules;
+  }
+
   private async startBridges(config: Config, broker: Engine): Promise<Supervisor> {
     const { log, metrics, turn } = this;
     const driver = (name: SpDriver['name']): SpDriver | Promise<SpDriver> =>
@@ -228,7 +258,10 @@ export class Gateway implements Service {
     const mqtt = this.mqttBridges(config, broker);
     const { clock } = this.parts;
     const spools = new Spools(broker.journal, clock, log, broker.spools, nngBridges(config.bridges.nng));
-    const bridges = new Supervisor({ broker, driver, clock, turn, log, metrics, spools, mqtt }, bridgeOptions(config));
+    const { taps } = this;
+    const parts = { broker, driver, clock, turn, log, metrics, spools, mqtt, taps };
+    const bridges = new Supervisor(parts, bridgeOptions(config));
+    this.supervisor = bridges;
     this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });
     await bridges.start();
     return bridges;

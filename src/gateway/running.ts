@@ -17,6 +17,7 @@ import type { BridgesControl } from './bridges.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './kept.ts';
 import type { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, sessionLimits } from './options.ts';
+import { checkRules, type RulesControl } from './rules.ts';
 
 /** What exists of a gateway that runs. */
 export interface Running {
@@ -25,6 +26,7 @@ export interface Running {
   readonly bridges: Supervisor;
   readonly control: BridgesControl;
   readonly listeners: Listeners;
+  readonly rules: RulesControl;
 }
 
 /** Something that was started and has to be stopped. */
@@ -110,7 +112,9 @@ export class RunningConfig {
       keptFile: () => this.kept.file,
       check: (values) => {
         const next = this.loadNext(this.with(values));
-        return typeof next === 'string' ? invalid(next) : { ok: true };
+        if (typeof next === 'string') return invalid(next);
+        const problems = this.parts.running()?.rules.problems(next.config.rules) ?? [];
+        return problems.length === 0 ? { ok: true } : invalid(problems.map(formatProblem).join('\n'));
       },
     };
   }
@@ -152,7 +156,7 @@ export class RunningConfig {
     try {
       return this.parts.load([...set].map(([name, value]) => `${name}=${value}`));
     } catch (error) {
-      return error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error);
+      return textOf(error);
     }
   }
 
@@ -173,6 +177,11 @@ export class RunningConfig {
     if (running === null) return this.refused('the gateway is not running');
     const next = this.loadNext(set);
     if (typeof next === 'string') return this.refused(next);
+    const wrong = await checkRules(next.config).then(
+      () => null,
+      (error: unknown) => textOf(error),
+    );
+    if (wrong !== null) return this.refused(wrong);
     const access = await running.access.reload(authOptions(next.config));
     if (!access.ok) return this.refused(access.error.message);
     running.broker.accessChanged();
@@ -229,6 +238,8 @@ export class RunningConfig {
       }
       failed.push(...(await listeners.reloadCertificates()).map((name) => `listeners.${name}: certificate`));
     });
+    if (changes.some((change) => change.part === 'rules') || withBridges)
+      await attempt('rules', () => running.rules.apply(config.rules, next.tree));
     if (withBridges) await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
     if (changes.some((change) => change.part === 'webhook'))
       await attempt('webhook', () => this.parts.applyWebhook(config));
@@ -243,6 +254,10 @@ export class RunningConfig {
 
 function nameOf({ part, name }: Change): string {
   return name === null ? part : `${part}.${name}`;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof ConfigError ? error.problems.map(formatProblem).join('\n') : errorText(error);
 }
 
 function invalid(error: string): ChangeResult {

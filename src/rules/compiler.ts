@@ -62,10 +62,10 @@ export class Compiler {
 }
 
 function sourcesOf(options: RuleOptions, problems: RuleProblem[]): RuleSource[] {
-  const { from, to, otherwise, nng } = options;
+  const { from, to, fallbackTopic, toNng, toWebhook } = options;
   if (from.length === 0) problems.push({ key: 'from', text: 'names no topic filter' });
-  if (otherwise !== '' && !isTopicName(otherwise))
-    problems.push({ key: 'otherwise', text: `"${otherwise}" is not a topic name` });
+  if (fallbackTopic !== '' && !isTopicName(fallbackTopic))
+    problems.push({ key: 'fallback_topic', text: `"${fallbackTopic}" is not a topic name` });
   return from.map((filter) => {
     const bridge = filter.startsWith(NNG_SOURCE) ? filter.slice(NNG_SOURCE.length) : null;
     if (bridge === null && (!isTopicFilter(filter) || filter.startsWith('$share/')))
@@ -74,7 +74,7 @@ function sourcesOf(options: RuleOptions, problems: RuleProblem[]): RuleSource[] 
     const template = parseTemplate(to, captures, ['topic', 'json']);
     if (template.plain && to !== '' && !isTopicName(to))
       problems.push({ key: 'to', text: `"${to}" is not a topic name` });
-    if (to === '' && nng === '' && options.webhook === false)
+    if (to === '' && toNng === '' && !toWebhook)
       problems.push({ key: 'to', text: 'a topic is required: a rule does not publish to the topic it takes from' });
     const takes = (topic: string): boolean => bridge === null && matches(filter, topic);
     return { filter, bridge, captures, to: template, takes };

@@ -1,15 +1,15 @@
 // Rules on the broker: each one subscribes to its filters, so topics without rules never meet it; what comes out goes to its target.
-// Loaded when the first rule is configured. One message through one rule is transform.ts; loops are ended by chain.ts.
+// Loaded and made by gateway/ when the first rule is configured. One message through one rule is transform.ts; loops are ended by chain.ts.
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Turn } from '../base/turn.ts';
 import type { Broker } from '../broker/broker.ts';
 import { Chains } from './chain.ts';
-import { type CompiledRule, Compiler, type RuleProblem } from './compiler.ts';
+import { Compiler, type RuleProblem } from './compiler.ts';
 import { type RuleTargets, RunningRule } from './rule.ts';
 import type { RuleOptions, RuleSample, RuleStatus, RuleTrial } from './rules.ts';
-import { Transform } from './transform.ts';
+import { tryRule, watchRule } from './trial.ts';
 
 const WARN_EVERY_MS = 1000;
 
@@ -27,6 +27,22 @@ export interface NamedProblem extends RuleProblem {
   readonly rule: string;
 }
 
+/** Reads rules without running any: for a configuration that is checked only. */
+export class RuleChecker {
+  private readonly compiler = new Compiler();
+
+  check(rules: readonly RuleOptions[]): NamedProblem[] {
+    return problemsIn(this.compiler, rules);
+  }
+}
+
+function problemsIn(compiler: Compiler, rules: readonly RuleOptions[]): NamedProblem[] {
+  return rules.flatMap((options) => {
+    const compiled = compiler.compile(options);
+    return 'sources' in compiled ? [] : compiled.map((problem) => ({ rule: options.name, ...problem }));
+  });
+}
+
 export class Rules {
   private readonly parts: RulesParts;
   private readonly compiler = new Compiler();
@@ -42,10 +58,7 @@ export class Rules {
 
   /** Everything that is wrong with these rules; they need not be in force. */
   check(rules: readonly RuleOptions[]): NamedProblem[] {
-    return rules.flatMap((options) => {
-      const compiled = this.compiler.compile(options);
-      return 'sources' in compiled ? [] : compiled.map((problem) => ({ rule: options.name, ...problem }));
-    });
+    return problemsIn(this.compiler, rules);
   }
 
   /** Brings these rules into force: those that are the same go on with what they remember. Wrong ones are left out; see check(). */
@@ -88,27 +101,19 @@ export class Rules {
     return 'sources' in compiled ? tryRule(compiled, sample, () => this.parts.clock.now()) : compiled;
   }
 
+  /** The options of a rule that is known. */
+  options(name: string): RuleOptions | undefined {
+    return this.running.get(name)?.options;
+  }
+
+  /** What the rule makes of the messages that come within `ms`, of `most` of them; nothing is published. */
+  watch(options: RuleOptions, ms: number, most: number): Promise<{ sample: RuleSample; result: RuleTrial }[]> {
+    const compiled = this.compiler.compile(options);
+    if (!('sources' in compiled)) return Promise.resolve([]);
+    return watchRule(compiled, this.parts, ms, most);
+  }
+
   stop(): void {
     for (const name of [...this.running.keys()]) this.remove(name);
   }
-}
-
-function tryRule(rule: CompiledRule, sample: RuleSample, now: () => number): RuleTrial {
-  const { topic, payload, retain } = sample;
-  const source = rule.sources.find((one) => one.takes(topic) || one.bridge !== null);
-  if (source === undefined) return { outcome: 'filtered', reason: 'the topic matches nothing of from' };
-  const transform = new Transform(rule, now);
-  const input = { topic, buffer: payload, payloadStart: 0, payloadEnd: payload.length, retain, properties: null };
-  const outcome = transform.run(source, input, sample.qos, sample.clientId, sample.username);
-  if (outcome === 'filtered') return { outcome, reason: 'where is false' };
-  if (outcome !== 'passed') return { outcome: 'error', reason: outcome === 'error' ? transform.error : outcome };
-  if (rule.changed !== null && transform.changedValue() === null) return { outcome: 'error', reason: transform.error };
-  const { options } = rule;
-  return {
-    outcome,
-    topic: transform.topic,
-    payload: Uint8Array.from(transform.bytes.subarray(transform.start, transform.end)),
-    qos: options.qos ?? sample.qos,
-    retain: options.retain,
-  };
 }

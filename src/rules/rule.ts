@@ -3,11 +3,12 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Cell, Metrics } from '../base/metrics.ts';
-import type { Turn } from '../base/turn.ts';
-import type { Broker, LocalClient, LocalReceiver, LocalSubscription, PublishOutcome } from '../broker/broker.ts';
-import type { Hold, Origin, Publication } from '../mqtt/message.ts';
+import type { Flushable, Turn } from '../base/turn.ts';
+import type { Broker, LocalClient, LocalReceiver, LocalSubscription } from '../broker/broker.ts';
+import { type Hold, type Origin, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { type Chain, type Chains, LONGEST_CHAIN } from './chain.ts';
 import type { CompiledRule, RuleSource } from './compiler.ts';
 import { RULE_METRICS } from './metrics.ts';
@@ -15,20 +16,12 @@ import { Changes, Throttle } from './pace.ts';
 import type { RuleOptions, RuleStatus } from './rules.ts';
 import { type RuleInput, Transform } from './transform.ts';
 
-/** A message that a rule has made. */
-export interface RuleOutput {
-  readonly topic: string;
-  readonly payload: Uint8Array;
-  readonly qos: Qos;
-  readonly retain: boolean;
-}
-
 /** Where messages come from and go to apart from the broker. */
 export interface RuleTargets {
-  /** Sends through an NNG bridge; false when there is none of that name that sends, or it does not take the message. */
-  nng(name: string, output: RuleOutput): boolean;
+  /** Sends through an NNG bridge; false when there is none of that name that sends. The bridge may hold the publication. */
+  nng(name: string, output: Publication): boolean;
   /** Gives to the webhook; false when there is none. */
-  webhook(output: RuleOutput): boolean;
+  webhook(output: Publication): boolean;
   /** Has `taker` called for each message that comes in through an NNG bridge; gives the function that ends it. */
   tap(name: string, taker: Taker): () => void;
 }
@@ -47,14 +40,23 @@ export interface RuleParts {
 }
 
 /** A kept message and the chain it goes out by. */
-interface Kept extends RuleOutput {
+interface Kept {
   readonly chain: Chain;
+  readonly topic: string;
+  readonly payload: Uint8Array;
+  readonly qos: Qos;
   readonly properties: Properties | null;
+}
+
+/** What is published at the end of the turn, and the publisher that waits for it. */
+interface Pending extends Kept {
+  readonly hold: Hold | null;
 }
 
 const NOBODY: Origin = { kind: 'bridge', clientId: '', username: null, bridge: null };
 
-export class RunningRule {
+export class RunningRule implements Flushable {
+  dirty = false;
   readonly options: RuleOptions;
   private readonly rule: CompiledRule;
   private readonly parts: RuleParts;
@@ -69,12 +71,18 @@ export class RunningRule {
   private readonly taps: (() => void)[] = [];
   private lastError: RuleStatus['lastError'] = null;
   private lastChain: Chain | null = null;
+  /** What is published at the end of the turn: nobody sees a result before the message it was made of. */
+  private pending: Pending[] = [];
+  /** What goes elsewhere than to the broker. */
+  private readonly output: Publication;
 
   constructor(rule: CompiledRule, parts: RuleParts) {
     const { options } = rule;
     this.options = options;
     this.rule = rule;
     this.parts = parts;
+    const origin = { kind: 'api', clientId: `rule:${options.name}`, username: null, bridge: null } as const;
+    this.output = new Publication(origin);
     this.transform = new Transform(rule, () => parts.clock.now());
     this.matched = parts.metrics.cell(RULE_METRICS.matched, { rule: options.name });
     this.passed = parts.metrics.cell(RULE_METRICS.passed, { rule: options.name });
@@ -106,6 +114,7 @@ export class RunningRule {
     for (const subscription of this.subscriptions) this.client?.unsubscribe(subscription);
     for (const end of this.taps) end();
     this.throttle?.stop();
+    this.flush();
     this.client?.close();
     this.client = null;
   }
@@ -209,7 +218,7 @@ export class RunningRule {
   private kept(chain: Chain, input: RuleInput, qos: Qos): Kept {
     const { topic, bytes, start, end } = this.transform;
     const payload = Uint8Array.from(bytes.subarray(start, end));
-    return { chain, topic, payload, qos, retain: this.options.retain, properties: this.propertiesOf(input) };
+    return { chain, topic, payload, qos, properties: this.propertiesOf(input) };
   }
 
   private sendLater(kept: Kept): void {
@@ -230,35 +239,80 @@ export class RunningRule {
     properties: Properties | null,
     publication: Publication | null,
   ): void {
-    const { nng, webhook, retain, to } = this.options;
-    if (nng !== '' || webhook) {
-      const output = { topic, payload: bytes.subarray(start, end), qos, retain };
-      if (webhook && !this.parts.targets.webhook(output)) this.drop('no-webhook');
-      if (nng !== '' && !this.parts.targets.nng(nng, output)) {
-        this.drop('no-bridge');
-        return;
-      }
-      if (nng !== '' || to === '') {
+    const { toNng, toWebhook, retain, to } = this.options;
+    if (toNng !== '' || toWebhook) {
+      const { output } = this;
+      output.reset();
+      output.topic = topic;
+      output.qos = qos;
+      output.retain = retain;
+      output.properties = properties;
+      output.buffer = bytes;
+      output.payloadStart = start;
+      output.payloadEnd = end;
+      if (!this.sendElsewhere(publication)) return;
+      if (toNng !== '' || to === '') {
         this.passed.value++;
         return;
       }
     }
-    const { client } = chain;
-    const outcome =
-      qos === 0 && !retain && properties === null
-        ? client.publishSoon(topic, bytes, start, end)
-        : client.publish(topic, bytes, start, end, qos, retain, properties);
-    this.settle(outcome, qos > 0 ? client.lastHold() : null, publication);
+    if (qos === 0 && !retain && properties === null && this.pending.length === 0) {
+      const outcome = chain.client.publishSoon(topic, bytes, start, end);
+      if (outcome === 'accepted' || outcome === 'no-subscribers') this.passed.value++;
+      else this.drop(outcome);
+      return;
+    }
+    const hold = publication !== null && publication.qos > 0 ? publication.hold() : null;
+    hold?.add();
+    // The message that came is gone by then; what `set` has built is the rule's own.
+    const payload = this.rule.set.length > 0 ? bytes.subarray(start, end) : Uint8Array.from(bytes.subarray(start, end));
+    this.pending.push({ chain, topic, payload, qos, properties, hold });
+    this.parts.turn.touch(this);
   }
 
-  /** Counts, and lets the publisher's acknowledgement wait for what became of the rule's message. */
-  private settle(outcome: PublishOutcome, hold: Hold | null, publication: Publication | null): void {
+  /** Publishes what is pending; called by the turn. */
+  flush(): void {
+    const { pending } = this;
+    this.pending = [];
+    for (const one of pending) this.publish(one);
+  }
+
+  private publish({ chain, topic, payload, qos, properties, hold }: Pending): void {
+    const { client } = chain;
+    const outcome = client.publish(topic, payload, 0, payload.length, qos, this.options.retain, properties);
     if (outcome !== 'accepted' && outcome !== 'no-subscribers') {
       this.drop(outcome);
+      // Who can send again is told: what the rule made of the message is not kept anywhere.
+      hold?.done(outcome === 'refused' ? QUOTA_EXCEEDED : 0);
       return;
     }
     this.passed.value++;
-    if (hold === null || !hold.open || publication === null || publication.qos === 0) return;
+    if (hold === null) return;
+    const waits = qos > 0 ? client.lastHold() : null;
+    if (waits === null) hold.done();
+    else waits.whenDone((reasonCode) => hold.done(reasonCode));
+  }
+
+  /** Gives `output` to the bridge and the webhook; false when the bridge is not there. */
+  private sendElsewhere(publication: Publication | null): boolean {
+    const { toNng, toWebhook } = this.options;
+    const { output } = this;
+    const { targets } = this.parts;
+    if (toWebhook && !targets.webhook(output)) this.drop('no-webhook');
+    if (toNng === '') return true;
+    if (!targets.nng(toNng, output)) {
+      this.drop('no-bridge');
+      return false;
+    }
+    // A spool that is written to disk, or a queue that is full: the publisher waits for it as for the bridge's own rules.
+    if (publication !== null && output.stored) publication.stored = true;
+    this.waitFor(output.held, publication);
+    return true;
+  }
+
+  private waitFor(hold: Hold | null, publication: Publication | null): void {
+    if (hold === null || publication === null || publication.qos === 0) return;
+    if (!hold.open && hold.outcome < 0x80) return;
     const waiting = publication.hold();
     waiting.add();
     hold.whenDone((reasonCode) => waiting.done(reasonCode));

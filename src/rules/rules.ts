@@ -1,6 +1,6 @@
-// SEAM of rules/: rules that filter, change and route messages inside the gateway. There when rules are configured.
+// SEAM of rules/: rules that filter, change and route messages inside the gateway. Built by gateway/ when rules are configured.
 //   expression.ts  CEL: compiled once, bounded          compiler.ts  options of a rule -> what runs, with every problem
-//   sql.ts         NanoMQ's repub SQL as rule options   transform.ts one message through one rule, pure: running and trying are the same
+//   transform.ts   one message through one rule, pure: running and trying are the same
 //   rule.ts        one rule that runs                    engine.ts    all of them: checked, applied, tried
 //   pace.ts        on change only, at most every N s     chain.ts     the rules a message has been through: no loops
 //   metrics.ts     what is counted
@@ -21,11 +21,11 @@ export interface RuleOptions {
   /** Template of the topic; "" = the message's own. */
   readonly to: string;
   /** Where a field of `to` is missing; "" = the message is dropped and counted. */
-  readonly otherwise: string;
+  readonly fallbackTopic: string;
   /** Name of a sending NNG bridge that gets the message in the place of the broker, or "". */
-  readonly nng: string;
+  readonly toNng: string;
   /** Whether the webhook gets it too, as on_message_publish. */
-  readonly webhook: boolean;
+  readonly toWebhook: boolean;
   /** null: that of the message. */
   readonly qos: Qos | null;
   readonly retain: boolean;

@@ -1,5 +1,5 @@
 // One message through one rule: payload read, `where` asked, the new object built, the topic filled. Pure but for the clock it is given.
-// Called by engine.ts for each message and for samples. What a message lacks is an outcome with its reason, never an exception.
+// Called by rule.ts for each message and by trial.ts for samples. What a message lacks is an outcome with its reason, never an exception.
 import { isUtf8 } from 'node:buffer';
 import { parseJson, writeJson } from '../base/json.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -146,7 +146,7 @@ export class Transform {
     }
     const captures = source.captures > 0 ? capturesOf(source.filter, topic) : [];
     let filled = to.parts.length === 0 ? topic : fillFromJson(to, topic, '', captures, this.scope.payload);
-    if (filled === null) filled = this.rule.options.otherwise;
+    if (filled === null) filled = this.rule.options.fallbackTopic;
     if (filled === '') return 'missing-field';
     if (!isTopicName(filled)) return 'invalid-topic';
     this.topic = filled;

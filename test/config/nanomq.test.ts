@@ -154,7 +154,7 @@ describe("a file of NanoMQ's", () => {
     ]);
     expect(loud.map(([, key]) => key)).toEqual([
       'bridges.aws',
-      'rules',
+      'rules.sqlite',
       'preset.session.s.topic[1].stream_id',
       'plugin',
       'exchange_client',

@@ -6,6 +6,8 @@
 //   pair         both, over one socket with one peer
 import { randomBytes } from 'node:crypto';
 import type { LocalClient } from '../../broker/broker.ts';
+import type { Publication } from '../../mqtt/message.ts';
+import type { Qos } from '../../mqtt/packet.ts';
 import type { BridgeOptions, BridgeStatus, BridgeWorker, NngBridgeOptions } from '../bridge.ts';
 import { NngIn } from './in.ts';
 import { type BridgeParts, Link, sameSocket } from './link.ts';
@@ -108,6 +110,13 @@ export class NngBridge implements BridgeWorker {
       unmatched: this.in?.unmatched.value ?? 0,
       dropped: this.out === null ? 0 : (link.socket?.stats.dropped ?? 0),
     };
+  }
+
+  /** Sends a message that a rule of the gateway has chosen this bridge for; false where the bridge does not send. */
+  inject(publication: Publication, qos: Qos): boolean {
+    if (this.out === null || this.client === null) return false;
+    this.out.inject(publication, qos);
+    return true;
   }
 
   private showRules(): void {

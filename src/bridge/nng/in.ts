@@ -4,6 +4,7 @@
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Cell } from '../../base/metrics.ts';
 import type { LocalClient } from '../../broker/broker.ts';
+import type { Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { PipeView, SpSocket } from '../../sp/sp.ts';
 import type { ReceivingBridgeOptions, RuleView, SubscriptionOptions } from '../bridge.ts';
@@ -12,6 +13,7 @@ import { RateLimit } from '../rate.ts';
 import { Incoming, needsWork } from './incoming.ts';
 import type { BridgeParts } from './link.ts';
 import { Extractor } from './rules.ts';
+import type { Taker } from './taps.ts';
 
 /** Publishes, and bytes of them, that may wait for an acknowledgement before reading stops; it goes on at half of that. */
 const MOST_HELD = 4096;
@@ -44,6 +46,7 @@ export class NngIn {
   private plain = true;
   /** 0.25.5: what goes to the topic `nng`. */
   private readonly fallback: RuleCounters | null;
+  private readonly takers: readonly Taker[];
   private held = 0;
   private heldBytes = 0;
   private paused = false;
@@ -65,6 +68,7 @@ export class NngIn {
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.unmatched = parts.metrics.cell(BRIDGE_METRICS.unmatched, { bridge, type });
     this.fallback = compat === '0.25.5' ? new RuleCounters(parts.metrics, bridge, type, 'fallback') : null;
+    this.takers = parts.taps?.of(bridge) ?? [];
     this.extractor = new Extractor([], compat);
   }
 
@@ -174,6 +178,9 @@ export class NngIn {
     }
     counters.forwarded.value += count;
     counters.bytes.value += (end - start) * count;
+    if (this.takers.length === 0) return;
+    for (let i = 0, at = start; i < count; i++, at += stride)
+      this.tell(extractor.topic, bytes, at, at + end - start, 0, false);
   }
 
   private publish(rule: SubRule, options: SubscriptionOptions, bytes: Uint8Array, start: number, end: number): void {
@@ -225,6 +232,11 @@ export class NngIn {
     counters.forwarded.value++;
     counters.bytes.value += end - start;
     if (qos > 0) this.hold(client, end - start);
+    if (this.takers.length > 0) this.tell(topic, bytes, start, end, qos, retain);
+  }
+
+  private tell(topic: string, bytes: Uint8Array, start: number, end: number, qos: Qos, retain: boolean): void {
+    for (let i = 0; i < this.takers.length; i++) this.takers[i](topic, bytes, start, end, qos, retain);
   }
 
   /** Sources are slowed down while the gateway is over its memory budget, these like any client. */

@@ -17,6 +17,7 @@ import type {
 } from '../bridge.ts';
 import { BRIDGE_METRICS } from '../counters.ts';
 import type { Spools } from './spool.ts';
+import type { Taps } from './taps.ts';
 
 /** What workers are made of; the same for all bridges of a gateway. */
 export interface BridgeParts {
@@ -31,6 +32,8 @@ export interface BridgeParts {
   readonly spools?: Spools;
   /** Bridges to remote brokers; absent where there can be none. */
   readonly mqtt?: MqttWorkers;
+  /** Who else gets what NNG bridges bring in; absent where there are no rules. */
+  readonly taps?: Taps;
 }
 
 /** Makes workers for bridges to remote brokers; what waits for a remote belongs to it and outlives the worker. */

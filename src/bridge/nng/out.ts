@@ -37,6 +37,8 @@ export class NngOut {
   private rules: { readonly rule: ForwardRule; readonly subscription: LocalSubscription }[] = [];
   private socket: SpSocket | null = null;
   private greeted = false;
+  /** What inject() goes by; made when it is needed. */
+  private injected: ForwardRule | null = null;
   /** Where the payloads of a run lie. */
   private readonly spans = new Int32Array(2 * MOST_SPANS);
 
@@ -92,6 +94,7 @@ export class NngOut {
   change(options: SendingBridgeOptions): void {
     this.options = options;
     this.policy();
+    this.injected = null;
     this.unsubscribe();
     this.subscribe(false);
   }
@@ -129,6 +132,20 @@ export class NngOut {
   /** The rules in force, for the log. */
   describe(): string[] {
     return this.rules.map(({ rule }) => describe(rule.options));
+  }
+
+  /**
+   * Sends a message that no rule of `forwards` took, as the first one of them that is enabled would: rules of the gateway have chosen this
+   * bridge. With none of them the frame is the payload.
+   */
+  inject(publication: Publication, qos: Qos): void {
+    const first = this.options.forwards.findIndex((rule) => rule.enable);
+    if (this.injected === null || this.injected.index !== first) {
+      const options = first < 0 ? PAYLOAD_ALONE : this.options.forwards[first];
+      const rule = { ...options, qos: 2, from: 'any', retain: 'any', rateLimit: 0 } as const;
+      this.injected = new ForwardRule(first, rule, this, this.parts, this.countersOf(first));
+    }
+    this.injected.send(publication, qos);
   }
 
   /** Sends head + bytes[start, end) or lets it wait; called by the rules for each message. */
@@ -270,7 +287,7 @@ export class NngOut {
 
   private countersOf(rule: number): RuleCounters {
     const { name, type } = this.options;
-    const label = type === 'pair' ? `forwards.${rule}` : String(rule);
+    const label = rule < 0 ? 'rules' : type === 'pair' ? `forwards.${rule}` : String(rule);
     return new RuleCounters(this.parts.metrics, name, type, label);
   }
 
@@ -321,6 +338,17 @@ function describe(rule: ForwardOptions): string {
   const to = frame === 'payload' ? '(payload)' : topic;
   return `${rule.localTopic} -> ${to} qos ${rule.qos}${from}${retain}${trace === 'keep' ? '' : `, trace ${trace}`}`;
 }
+
+const PAYLOAD_ALONE: ForwardOptions = {
+  enable: true,
+  localTopic: '#',
+  remoteTopic: '',
+  nngDelimiter: '/',
+  qos: 2,
+  retain: 'any',
+  from: 'any',
+  frame: 'payload',
+};
 
 /** One rule as a receiver of the broker. */
 class ForwardRule implements LocalReceiver {
@@ -384,6 +412,10 @@ class ForwardRule implements LocalReceiver {
       counters.drop('rate');
       return;
     }
+    this.send(publication, qos);
+  }
+
+  send(publication: Publication, qos: Qos): void {
     const { outgoing } = this;
     outgoing.make(publication);
     this.out.forward(this, outgoing.head, outgoing.bytes, outgoing.start, outgoing.end, publication, qos);

@@ -6,6 +6,7 @@ import type { Context } from '../cli.ts';
 import { addBridgeCommands } from './bridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './client.ts';
 import { addConfigCommands } from './config.ts';
+import { addRuleCommands } from './rule.ts';
 import { type Column, column, facts, type Row, sizeText } from './table.ts';
 import { top } from './top.ts';
 import { addTopicCommand } from './topics.ts';
@@ -257,6 +258,7 @@ export function registerCtl(
   const add = adder(ctl, context, env);
   addLists(ctl, add);
   addBridgeCommands(ctl, add);
+  addRuleCommands(ctl, add);
   addUserCommands(ctl, add);
   addConfigCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again; exit 1 when not all of it is in force', async (work) => {

@@ -25,6 +25,7 @@ import {
 } from './core.ts';
 import { buildListeners, type OpenListener } from './listeners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './proxy.ts';
+import { buildRules } from './rules.ts';
 
 export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Config {
   const open = buildListeners(root, sink);
@@ -36,6 +37,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     auth,
     persistence: buildPersistence(root, sink),
     bridges: { nng: buildNng(root, sink), mqtt: buildMqttBridges(root, sink) },
+    rules: buildRules(root, sink),
     proxy,
     upstreams: buildUpstreams(root, hasEnv, sink),
     httpServer: buildHttpServer(root, sink),

@@ -385,7 +385,6 @@ export const FOREIGN = {
     },
     { unknown: 'warn', text: "NanoMQ's preset sessions." },
   ),
-  rules: ignored('the rule engine is not supported', 'block'),
   plugin: ignored('plugins are not supported', 'block'),
   exchange_client: ignored('exchanges are not supported', 'block'),
   exchange: ignored('exchanges are not supported', 'block'),

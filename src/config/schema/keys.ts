@@ -174,6 +174,16 @@ export function duration(
   return counted(key, 'Ms');
 }
 
+/** A number that may have a fraction. */
+export function decimal(options: Common<number> & { readonly default: number; readonly min: number }): Key<number> {
+  const parse = (node: ScalarNode) =>
+    /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/.test(node.text) ? Number(node.text) : undefined;
+  const { default: fallback, min } = options;
+  const check = (value: number) =>
+    Number.isFinite(value) && value >= min ? (options.check?.(value) ?? null) : `at least ${min} expected`;
+  return scalar<number, never>('a number', parse, { ...options, fallback, check });
+}
+
 /** A number written in a file is taken as the text it was written as, unless `strict`. */
 interface TextOptions extends Common<string> {
   readonly strict?: boolean;

@@ -9,6 +9,7 @@ import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK 
 import type { ValueOf } from './key.ts';
 import { LISTENERS } from './listeners.ts';
 import { PROXY, UPSTREAMS } from './proxy.ts';
+import { RULES } from './rules.ts';
 
 /** Sections of this gateway, in the order of the reference. */
 export const SECTIONS = {
@@ -17,6 +18,7 @@ export const SECTIONS = {
   auth: AUTH,
   persistence: PERSISTENCE,
   bridges: BRIDGES,
+  rules: RULES,
   proxy: PROXY,
   upstreams: UPSTREAMS,
   http_server: HTTP_SERVER,

@@ -1,5 +1,5 @@
 // NanoMQ's rule SQL, read into the terms of a rule: SELECT becomes `set`, FROM becomes `from`, WHERE becomes a CEL expression.
-// For `rules.repub`. Pure. What is not supported has a text that names it. Source: NanoMQ's documentation (rule engine):
+// Called by config/build/rules.ts for `rules.repub`. Pure. What is not supported has a text that names it. Source: NanoMQ's documentation (rule engine):
 //
 //   SELECT field [AS name] , ... | *  FROM "filter" , ...  [WHERE field op literal AND|OR ...]
 //   field: topic qos clientid username timestamp payload payload.a.b, in WHERE also a name given with AS; op: = != <> < <= > >=

@@ -1,6 +1,6 @@
-// NanoMQ's rule SQL: src/rules/sql.ts. The statements of its documentation, and what is refused by name.
+// NanoMQ's rule SQL: src/config/text/rulesql.ts. The statements of its documentation, and what is refused by name.
 import { describe, expect, test } from 'vitest';
-import { readSql } from '../../src/rules/sql.ts';
+import { readSql } from '../../src/config/text/rulesql.ts';
 
 describe('rule SQL', () => {
   test.each([
