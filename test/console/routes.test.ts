@@ -4,11 +4,11 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CODES } from '../../src/console/answer.ts';
 import { ask } from './request.ts';
-import { ConsoleStage } from './standins.ts';
+import { ConsoleStage, NO_RULES } from './standins.ts';
 
 let stage: ConsoleStage;
 beforeEach(async () => {
-  stage = await new ConsoleStage().start();
+  stage = await new ConsoleStage({ rules: NO_RULES }).start();
 });
 afterEach(() => stage.stop());
 

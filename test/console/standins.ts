@@ -27,6 +27,7 @@ import type {
   JsonObject,
   LogLine,
   LogTail,
+  RuleControl,
   ShownConfig,
   Trial,
   TrialResult,
@@ -320,6 +321,15 @@ export interface Logged {
   readonly id: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
+
+/** Rules that are none: for the list of routes. */
+export const NO_RULES: RuleControl = {
+  list: () => [],
+  put: async () => ({ ok: true }),
+  remove: async () => ({ ok: false, why: 'missing' }),
+  test: async () => ({ ok: false, problems: [] }),
+  watch: async () => ({ ok: true, results: [] }),
+};
 
 /** A console server on a free port with all its stand-ins at hand. */
 export class ConsoleStage {
