@@ -8,12 +8,13 @@ CONF ?= etc/tidegate.conf
 FUZZ_SECONDS ?= 60
 # Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
 BENCH ?=
+CHAOS ?= --rounds 300
 # Architectures of Debian packages, empty for all.
 ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench interop fuzz docs dist deb trydeb release setup peers clean
+.PHONY: help start build check test bench interop fuzz chaos docs dist deb trydeb release setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -43,6 +44,9 @@ interop: setup peers ## NNG bridges against nngcat, nanocat and the nanomsg pack
 
 fuzz: setup ## throw random bytes at every decoder
 	npx tsx test/fuzz/run.ts --seconds $(FUZZ_SECONDS)
+
+chaos: setup ## every path under kills, stops, flaps, stalls, clock jumps, a full store: CHAOS="--rounds 300 --seed N"
+	npx tsx test/chaos/run.ts $(CHAOS)
 
 docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md from what stands in the code
 	npx tsx scripts/docs.ts

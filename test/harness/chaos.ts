@@ -16,6 +16,8 @@ export interface ChaosOptions {
   /** Rounds until everything is let arrive and is checked. */
   readonly settleEvery: number;
   readonly faults: readonly Fault[];
+  /** All rounds are done, whatever is found. */
+  readonly goOn?: boolean;
   /** Called after each round. */
   readonly told?: (round: number, fault: Fault, tally: Tally) => void;
 }
@@ -54,7 +56,7 @@ export class Chaos {
   }
 
   async run(): Promise<Outcome> {
-    const { program, rounds, settleEvery, told } = this.options;
+    const { program, rounds, settleEvery, told, goOn = false } = this.options;
     try {
       this.remotePort = await this.remote.start();
       this.far = await ChaosFar.start(() => this.running);
@@ -64,14 +66,14 @@ export class Chaos {
       await this.gateway.start();
       const crew = new KillCrew(this.gateway, this.remote, this.random, this.far);
       await crew.begin();
-      for (let round = 1; round <= rounds && crew.faults.length === 0; round++) {
+      for (let round = 1; round <= rounds && (goOn || crew.faults.length === 0); round++) {
         const fault = this.next(round);
-        await crew.round(() => this.happen(fault));
+        await crew.round(() => this.happen(fault, crew));
         if (round % settleEvery === 0 || round === rounds) await crew.settle();
         told?.(round, fault, crew.tally);
       }
       const { tally, faults } = crew;
-      return { tally, faults: faults.length > 0 ? [...faults, this.gateway.log.slice(-2000)] : faults };
+      return { tally, faults: faults.length > 0 ? [...faults, this.gateway.log.slice(-2000), this.far.log] : faults };
     } finally {
       await this.gateway?.remove();
       await this.far?.stop();
@@ -92,7 +94,7 @@ export class Chaos {
     return this.random() < 0.5 ? 'kill' : faults[Math.floor(this.random() * faults.length)];
   }
 
-  private async happen(fault: Fault): Promise<void> {
+  private async happen(fault: Fault, crew: KillCrew): Promise<void> {
     const { running: gateway, far } = this;
     const after = this.random();
     switch (fault) {
@@ -129,7 +131,11 @@ export class Chaos {
         await gateway.kill();
         gateway.conf = this.conf('max_size = 4KB');
         await gateway.start();
-        await pause(300);
+        // Those before 5.0: they are closed, come again, and repeat what was refused. 5.0 clients would give it up.
+        for (let i = 0; i < 3; i++) {
+          crew.returnOld();
+          await pause(150);
+        }
         await gateway.kill();
         gateway.conf = this.conf();
         return;

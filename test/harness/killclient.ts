@@ -44,6 +44,8 @@ export interface KillClientOptions {
     readonly window: number;
     /** Milliseconds from one message to the next; 0 or absent = as fast as the window allows. */
     readonly everyMs?: number;
+    /** False while it must not go on; asked again after `everyMs`. */
+    readonly may?: () => boolean;
   };
   /** Milliseconds until what came is acknowledged; null = never on the connection it came on. */
   readonly ackAfterMs?: () => number | null;
@@ -279,20 +281,27 @@ export class KillClient {
   private pump(): void {
     const { publishes } = this.options;
     if (!this.publishing || publishes === undefined) return;
-    const { everyMs = 0 } = publishes;
+    const { everyMs = 0, may } = publishes;
     while (this.outgoing.length < publishes.window) {
       if (everyMs > 0 && this.pause !== null) return;
+      if (may?.() === false) {
+        this.pumpLater(everyMs);
+        return;
+      }
       const packetId = this.nextPacketId;
       this.nextPacketId = packetId === 60_000 ? 1 : packetId + 1;
       const n = ++this.last;
       this.outgoing.push({ n, packetId, released: false });
       this.send(n, packetId, false);
-      if (everyMs > 0)
-        this.pause = setTimeout(() => {
-          this.pause = null;
-          if (this.online) this.pump();
-        }, everyMs);
+      if (everyMs > 0) this.pumpLater(everyMs);
     }
+  }
+
+  private pumpLater(ms: number): void {
+    this.pause ??= setTimeout(() => {
+      this.pause = null;
+      if (this.online) this.pump();
+    }, ms);
   }
 
   private send(n: number, packetId: number, dup: boolean): void {

@@ -185,6 +185,15 @@ export class KillCrew {
     this.remote.received = [];
   }
 
+  /** Publishers of 3.1.1 connect again. */
+  returnOld(): void {
+    for (const client of this.publishers) {
+      if (client.options.version !== 4) continue;
+      client.cut();
+      client.connect(this.gateway.port);
+    }
+  }
+
   // ---- what companions find
 
   /** Counts what a client has done since it was told of last. */

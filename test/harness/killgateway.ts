@@ -18,12 +18,15 @@ export interface Program {
   remove(): void;
 }
 
-/** Bundles the command and its writer thread into a folder inside the project, where packages are found. */
-export async function gatewayProgram(): Promise<Program> {
-  const folder = mkdtempSync(path.join(ROOT, 'node_modules/.gateway-'));
+/**
+ * Bundles the command and its writer thread into a folder inside the project, where packages are found.
+ * @param root of the project: another one's gateway can be compared
+ */
+export async function gatewayProgram(root = ROOT): Promise<Program> {
+  const folder = mkdtempSync(path.join(root, 'node_modules/.gateway-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   await build({
-    entryPoints: { main: path.join(ROOT, 'src/main.ts'), worker: path.join(ROOT, 'src/store/worker.ts') },
+    entryPoints: { main: path.join(root, 'src/main.ts'), worker: path.join(root, 'src/store/worker.ts') },
     outdir: folder,
     bundle: true,
     splitting: true,

@@ -27,9 +27,13 @@ export function freePort(): Promise<number> {
   });
 }
 
+const LOG_TEXT = 20_000;
+
 export class Mosquitto {
   readonly port: number;
   readonly folder: string;
+  /** What it has written since its start, the last part of it. */
+  log = '';
   private readonly child: ChildProcess;
 
   private constructor(port: number, folder: string, child: ChildProcess) {
@@ -49,9 +53,12 @@ export class Mosquitto {
     writeFileSync(conf, `${user}listener ${port} 127.0.0.1\n${lines.join('\n').replaceAll('{dir}', folder)}\n`);
     const child = spawn(programPath('mosquitto') ?? 'mosquitto', ['-c', conf], { stdio: ['ignore', 'ignore', 'pipe'] });
     let text = '';
+    const started: { broker: Mosquitto | null } = { broker: null };
     await new Promise<void>((resolve, reject) => {
       child.stderr?.on('data', (chunk: Buffer) => {
         text += chunk.toString();
+        const made = started.broker;
+        if (made !== null) made.log = (made.log + chunk.toString()).slice(-LOG_TEXT);
         if (/ running/.test(text)) resolve();
       });
       child.once('error', reject);
@@ -60,7 +67,8 @@ export class Mosquitto {
       rmSync(folder, { recursive: true, force: true });
       throw error;
     });
-    return new Mosquitto(port, folder, child);
+    started.broker = new Mosquitto(port, folder, child);
+    return started.broker;
   }
 
   /** Rewrites a file and has the configuration read again. */
