@@ -122,7 +122,8 @@ export class KillClient {
         bridge: false,
         clientId,
         cleanStart: !durable,
-        keepAlive: 0,
+        // The grace that a will has after a crash follows from it.
+        keepAlive: will === undefined ? 0 : 2,
         username: null,
         password: null,
         will:
