@@ -3,19 +3,11 @@
 // listener with the same users would allow is allowed. Nothing is cached: what holds now decides.
 import type { Access, Authenticator, Authorizer, DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
 import type { Action } from './rules.ts';
+import { allOf } from './verdict.ts';
 
 const REFUSED = { accepted: false, reasonCode: 0x87, why: 'absent' } as const;
 const NOBODY_COMES: Authenticator = { authenticate: () => REFUSED };
 const NO_METHODS: readonly EnhancedMethod[] = [];
-
-function allOf(verdicts: readonly Verdict[]): Verdict {
-  if (verdicts.includes(false)) return false;
-  if (verdicts.every((verdict) => verdict === true)) return true;
-  return Promise.all(verdicts).then(
-    (known) => known.every((allowed) => allowed),
-    () => false,
-  );
-}
 
 /** All of them have to agree. */
 class Unanimous implements Authorizer {

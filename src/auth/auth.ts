@@ -1,7 +1,8 @@
 // SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by chain.ts from configuration, asked by
 // session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client in, a denial of rights holds.
 // Nothing fails open: an error in a source is a refusal, a reload that cannot be read keeps the last good state.
-// An answer is given at once or as a promise; session/ stops reading from that client meanwhile. Promises never reject.
+// An answer is given at once or as a promise; session/ stops reading from that client meanwhile. A promise of a verdict rejects, with
+// ProtocolError 0x89, only where no source could say: not knowing is not denying. Other promises never reject.
 import type { Arrival } from '../mqtt/message.ts';
 import type { TlsInfo } from '../transport/transport.ts';
 
@@ -15,6 +16,8 @@ export interface Credentials {
   readonly listener: string;
   readonly tls: TlsInfo | null;
   readonly version: 3 | 4 | 5;
+  /** Whether the connection has gone: nobody needs the answer any more. */
+  readonly gone?: () => boolean;
 }
 
 /** Who a client is once it is in. Authorizers see only this. */
@@ -54,7 +57,7 @@ export interface EnhancedMethod {
   begin(credentials: Credentials): EnhancedExchange;
 }
 
-/** true = allowed. */
+/** true = allowed; a rejected promise = nobody could say. */
 export type Verdict = boolean | Promise<boolean>;
 
 export interface Authorizer {

@@ -158,11 +158,12 @@ export class ChainAuthenticator implements Authenticator {
   private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
     if (this.limits.locked(credentials.remoteAddress, username)) return refuse('locked');
     const { users, token, remote } = realm;
-    const { password } = credentials;
+    const { password, remoteAddress, gone } = credentials;
+    const asker = { key: remoteAddress, gone };
     // A token is known by its form; what is none is told at once, so that local users may be the last who are asked.
     const sources: Source[] = token === null ? [] : [token];
     if (users !== null && password !== null) {
-      sources.push({ check: () => users.check(username, password, remote === null) });
+      sources.push({ check: () => users.check(username, password, remote === null, asker) });
     }
     if (remote !== null) sources.push(remote);
     return this.conclude(ask(sources, credentials), credentials, realm, () => refuse('unknown-user'));

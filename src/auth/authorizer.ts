@@ -8,6 +8,7 @@ import type { Authorizer, Identity, Verdict } from './auth.ts';
 import type { Realm } from './realm.ts';
 import type { Action } from './rules.ts';
 import { READ, WRITE } from './ruletree.ts';
+import { allOf } from './verdict.ts';
 
 const DOLLAR = 36;
 const STATE_PREFIX = '$SYS/broker/connection/';
@@ -25,19 +26,6 @@ function mayWrite(topic: string): boolean {
   if (topic.charCodeAt(0) !== DOLLAR) return true;
   if (topic.startsWith('$SYS')) return isBridgeState(topic);
   return !topic.startsWith('$CONTROL') && !topic.startsWith('$share');
-}
-
-function isPromise(verdict: Verdict): verdict is Promise<boolean> {
-  return typeof verdict !== 'boolean';
-}
-
-/** Both have to be true; an error is a refusal. */
-function both(a: Verdict, b: Verdict): Verdict {
-  if (!isPromise(a)) return a ? b : false;
-  return Promise.all([a, b]).then(
-    ([x, y]) => x && y,
-    () => false,
-  );
 }
 
 export class ChainAuthorizer implements Authorizer {
@@ -65,7 +53,7 @@ export class ChainAuthorizer implements Authorizer {
     if (rules !== null && !rules.allows(identity, 'publish', topicName)) return false;
     let verdict: Verdict = true;
     for (let i = 0; i < rights.length && verdict !== false; i++) {
-      verdict = both(verdict, rights[i].publish(identity, topicName, qos, retain));
+      verdict = allOf([verdict, rights[i].publish(identity, topicName, qos, retain)]);
     }
     return verdict;
   }
@@ -76,7 +64,7 @@ export class ChainAuthorizer implements Authorizer {
     if (rules !== null && !rules.allows(identity, 'subscribe', topicFilter)) return false;
     let verdict: Verdict = true;
     for (let i = 0; i < rights.length && verdict !== false; i++) {
-      verdict = both(verdict, rights[i].subscribe(identity, topicFilter, qos));
+      verdict = allOf([verdict, rights[i].subscribe(identity, topicFilter, qos)]);
     }
     return verdict;
   }

@@ -103,6 +103,7 @@ export class AccessControl {
         box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
       http: null,
     };
+    deps.ledger?.watch('failures', () => tools.limits.bytes);
     box.state = await loadRealms(options, tools);
     return new AccessControl(box.state, (state) => (box.state = state), tools);
   }

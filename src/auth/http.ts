@@ -2,12 +2,12 @@
 // subscribe what (acl_req). Status 200 allows, 4xx refuses, anything else is a server that is down, and then nobody is let in.
 // Called by realms.ts; asked by authenticator.ts and authorizer.ts. Requests are bounded in number and time; nothing is thrown.
 import type { Clock } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, ProtocolError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
-import { NOT_AUTHORIZED, SERVER_UNAVAILABLE } from '../mqtt/reason.ts';
+import { NOT_AUTHORIZED, SERVER_BUSY, SERVER_UNAVAILABLE } from '../mqtt/reason.ts';
 import type { Explanation } from './aclfile.ts';
 import type { Credentials, Identity, Verdict } from './auth.ts';
-import { Gate } from './gate.ts';
+import { type Asker, Gate } from './gate.ts';
 import { type Fields, type Outcome, type RequestOptions, RequestTemplate } from './httprequest.ts';
 import type { Rights } from './realm.ts';
 import type { Answer, Source } from './source.ts';
@@ -31,6 +31,8 @@ export interface HttpAuthOptions {
 
 /** Requests that may wait for each one under way. */
 const WAITING_PER_SLOT = 64;
+/** A source that does not answer is asked again after this, then after twice as long and so on, within the time for an answer. */
+const FIRST_RETRY_MS = 100;
 const CACHED = 10_000;
 const LOG_PERIOD_MS = 10_000;
 const SHORTEST_RIGHTS_MS = 1000;
@@ -57,6 +59,11 @@ function fieldsOf(credentials: Credentials, port: number): Fields {
     m: '',
     A: '',
   };
+}
+
+/** Logins take turns by address. */
+function askerOf({ remoteAddress, gone }: Credentials): Asker {
+  return { key: remoteAddress, gone };
 }
 
 /** The web server as a source of users and of rights. */
@@ -110,7 +117,7 @@ export class HttpAuth implements Source, Rights {
   async check(credentials: Credentials): Promise<Answer> {
     if (this.auth === null) return { kind: 'unknown' };
     const fields = fieldsOf(credentials, this.options.portOf?.(credentials.listener) ?? 0);
-    const outcome = await this.ask(this.auth, fields, this.logins);
+    const outcome = await this.ask(this.auth, fields, this.logins, askerOf(credentials));
     if (outcome === 'refused') return { kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'http-refused' };
     if (outcome !== 'allowed') return { kind: 'refuse', reasonCode: SERVER_UNAVAILABLE, why: outcome };
     return { kind: 'accept', claims: await this.claims(credentials), via: 'http' };
@@ -120,7 +127,7 @@ export class HttpAuth implements Source, Rights {
   async claims(credentials: Credentials): Promise<ReadonlyMap<string, unknown>> {
     if (this.superuser === null) return new Map();
     const fields = fieldsOf(credentials, this.options.portOf?.(credentials.listener) ?? 0);
-    const outcome = await this.ask(this.superuser, fields, this.logins);
+    const outcome = await this.ask(this.superuser, fields, this.logins, askerOf(credentials));
     return outcome === 'allowed' ? new Map([[SUPERUSER, true]]) : new Map();
   }
 
@@ -170,11 +177,12 @@ export class HttpAuth implements Source, Rights {
     if (known !== undefined) return known;
     let asked = this.asking.get(key);
     if (asked === undefined) {
-      asked = this.askRights(this.acl, identity, topic, access).then((allowed) => {
-        this.asking.delete(key);
-        this.verdicts.set(key, allowed);
-        return allowed;
-      });
+      asked = this.askRights(this.acl, identity, topic, access)
+        .then((allowed) => {
+          this.verdicts.set(key, allowed);
+          return allowed;
+        })
+        .finally(() => this.asking.delete(key));
       this.asking.set(key, asked);
     }
     return asked;
@@ -184,19 +192,35 @@ export class HttpAuth implements Source, Rights {
     const { clientId, username, remoteAddress, listener } = identity;
     const credentials = { clientId, username, remoteAddress, listener, password: null, tls: null, version: 5 } as const;
     const fields = { ...fieldsOf(credentials, this.options.portOf?.(listener) ?? 0), t: topic, A: access };
-    const outcome = await this.ask(acl, fields, null);
-    if (outcome === 'allowed' || outcome === 'refused') return outcome === 'allowed';
-    return this.options.rightsWhenDown === 'allow';
+    // Not knowing is not denying: the client waits, and its connection ends when the time for an answer is over.
+    const endsAt = this.clock.mono() + this.timeoutMs;
+    for (let delayMs = FIRST_RETRY_MS; ; delayMs *= 2) {
+      const outcome = await this.ask(acl, fields, null, { key: clientId });
+      if (outcome === 'allowed' || outcome === 'refused') return outcome === 'allowed';
+      if (this.options.rightsWhenDown === 'allow') return true;
+      if (this.clock.mono() + delayMs >= endsAt) break;
+      await new Promise<void>((resolve) => this.clock.after(delayMs, resolve));
+    }
+    throw new ProtocolError(SERVER_BUSY, 'the source of rights does not answer');
   }
 
-  private async ask(template: RequestTemplate, fields: Fields, cache: TimedCache<Outcome> | null): Promise<Outcome> {
+  private get timeoutMs(): number {
+    const { timeoutMs } = this.options;
+    return timeoutMs > 0 ? Math.min(timeoutMs, LONGEST_TIMEOUT_MS) : LONGEST_TIMEOUT_MS;
+  }
+
+  private async ask(
+    template: RequestTemplate,
+    fields: Fields,
+    cache: TimedCache<Outcome> | null,
+    asker: Asker,
+  ): Promise<Outcome> {
     const request = template.fill(fields);
     if (request === null) return 'refused';
     const key = cache === null ? '' : `${request.path} ${request.body}`;
     const known = cache?.get(key);
     if (known !== undefined) return known;
-    const timeoutMs =
-      this.options.timeoutMs > 0 ? Math.min(this.options.timeoutMs, LONGEST_TIMEOUT_MS) : LONGEST_TIMEOUT_MS;
+    const { timeoutMs } = this;
     const endsAt = this.clock.mono() + timeoutMs;
     const connectTimeoutMs = this.options.connectTimeoutMs > 0 ? this.options.connectTimeoutMs : timeoutMs;
     const job = this.gate.run(async (): Promise<Outcome> => {
@@ -204,8 +228,10 @@ export class HttpAuth implements Source, Rights {
       const leftMs = endsAt - this.clock.mono();
       if (leftMs <= 0) return 'source-busy';
       return template.send(request, leftMs, Math.min(connectTimeoutMs, leftMs), this.clock);
-    });
-    const outcome = job === null ? 'source-busy' : await job;
+    }, asker);
+    const outcome = job === null ? 'source-busy' : ((await job) ?? 'dropped');
+    // Nobody waits for it any more, or others had less in line: that says nothing about the server.
+    if (outcome === 'dropped') return 'source-busy';
     this.note(outcome, template);
     if (outcome === 'allowed' || outcome === 'refused') cache?.set(key, outcome);
     return outcome;

@@ -35,6 +35,8 @@ interface Record {
 const KNOWN = 8;
 /** Entries of each kind that are remembered: some 3 MB whatever the names. */
 export const REMEMBERED = 10_000;
+/** A record with its key. */
+const RECORD_BYTES = 220;
 const LOG_PERIOD_MS = 1000;
 /** Characters of a name in the log. */
 const LOGGED_CHARACTERS = 128;
@@ -51,6 +53,11 @@ export class FailureLimits {
   constructor(clock: Clock, log: Log) {
     this.clock = clock;
     this.log = limitLog(log, () => clock.mono(), LOG_PERIOD_MS);
+  }
+
+  /** Memory of all tables: keys are short. */
+  get bytes(): number {
+    return RECORD_BYTES * (this.addresses.size + this.users.size + this.pairs.size);
   }
 
   /** Sets what holds from now on, null = no limits; failures so far are remembered. Throws AUTH-SOURCE for a wrong network. */

@@ -1,6 +1,7 @@
 // Reads every file that the options name and builds the realms of all listeners from them. Called by chain.ts at start and reload.
 // Everything is read before anything is built; the first error, in the order of the keys, is thrown as AUTH-SOURCE. Changes nothing.
 import type { Clock } from '../base/clock.ts';
+import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { type AclFile, loadAclFile } from './aclfile.ts';
@@ -22,6 +23,8 @@ export interface AuthDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  /** Where tables of failures are counted. */
+  readonly ledger?: Ledger;
   /** How the optional argon2 package is found; for tests. */
   readonly argon2?: () => Promise<Argon2 | null>;
 }

@@ -91,7 +91,7 @@ export class ScramMethod implements EnhancedMethod {
   readonly name = METHOD;
   readonly tools: ScramTools;
   private readonly users: ScramUsers;
-  private readonly derived = new Map<string, Promise<ScramKeys> | null>();
+  private readonly derived = new Map<string, Promise<ScramKeys | null>>();
 
   constructor(users: ScramUsers, tools: ScramTools) {
     this.users = users;
@@ -106,8 +106,8 @@ export class ScramMethod implements EnhancedMethod {
     return this.users.stored?.has(username) === true || this.users.passwords?.has(username) === true;
   }
 
-  /** The keys of a user, or made-up ones that nothing proves; null when too many derivations wait. */
-  keys(username: string): ScramKeys | Promise<ScramKeys> | null {
+  /** The keys of a user, or made-up ones that nothing proves; null when too many derivations wait. @param address whose line it waits in */
+  keys(username: string, address: string): ScramKeys | Promise<ScramKeys | null> | null {
     const stored = this.users.stored?.get(username);
     if (stored !== undefined) return stored;
     const salt = hmac(this.tools.scramSecret, username).subarray(0, SALT_BYTES);
@@ -119,10 +119,15 @@ export class ScramMethod implements EnhancedMethod {
     const known = this.derived.get(key);
     if (known !== undefined) return known;
     const password = this.users.passwords.get(username) ?? randomBytes(32).toString('base64');
-    const made = this.tools.gate.run(() => deriveScram(password, salt, DEFAULT_SCRAM_ITERATIONS));
+    const made = this.tools.gate.run(() => deriveScram(password, salt, DEFAULT_SCRAM_ITERATIONS), { key: address });
     if (made === null) return null;
     if (this.derived.size >= KEPT) this.derived.clear();
     this.derived.set(key, made);
+    // One that had to make room for others is derived when it is asked for again.
+    void made.then(
+      (keys) => keys === null && this.derived.delete(key),
+      () => this.derived.delete(key),
+    );
     return made;
   }
 }
@@ -171,12 +176,12 @@ class ScramExchange implements EnhancedExchange {
     if (username !== null && username !== '' && username !== first.username) return this.fail('scram-user');
     if (this.method.tools.limits.locked(this.credentials.remoteAddress, first.username)) return this.fail('locked');
     this.mark = this.method.tools.markNow(this.credentials.listener, first.username);
-    const keys = this.method.keys(first.username);
+    const keys = this.method.keys(first.username, this.credentials.remoteAddress);
     if (keys === null) return this.fail('busy', SERVER_BUSY);
     this.first = first;
     if (!(keys instanceof Promise)) return this.challenge(first, keys);
     return keys.then(
-      (derived) => this.challenge(first, derived),
+      (derived) => (derived === null ? this.fail('busy', SERVER_BUSY) : this.challenge(first, derived)),
       () => this.fail('hash-error'),
     );
   }

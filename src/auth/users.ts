@@ -4,7 +4,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { PasswordHash } from '../base/passwordhash.ts';
 import { NOT_AUTHORIZED, SERVER_BUSY } from '../mqtt/reason.ts';
-import type { Gate } from './gate.ts';
+import type { Asker, Gate } from './gate.ts';
 import { type Argon2, verifyHash } from './hash.ts';
 import type { PasswordFile } from './passwordfile.ts';
 import { type ScramKeys, verifyScram } from './scram.ts';
@@ -30,6 +30,7 @@ export interface UsersInput {
 }
 
 const BAD_PASSWORD: Answer = { kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'bad-password' };
+const BUSY: Answer = { kind: 'refuse', reasonCode: SERVER_BUSY, why: 'busy' };
 const UNKNOWN: Answer = { kind: 'unknown' };
 const ACCEPT: Answer = { kind: 'accept', via: 'users' };
 
@@ -73,9 +74,10 @@ export class Users {
 
   /**
    * Checks a name and password. 'unknown' when there is no such user.
+   * @param asker for whom slow hashes are computed
    * @param last no other source follows: an unknown name takes as long as a wrong password.
    */
-  check(username: string, password: Uint8Array, last: boolean): Answer | Promise<Answer> {
+  check(username: string, password: Uint8Array, last: boolean, asker: Asker = { key: '' }): Answer | Promise<Answer> {
     const user = this.users.get(username);
     if (user === undefined && !last) return UNKNOWN;
     const secret = user?.secret ?? this.decoy;
@@ -83,10 +85,10 @@ export class Users {
       const same = timingSafeEqual(this.digest(password), secret.digest);
       return user === undefined ? UNKNOWN : same ? ACCEPT : BAD_PASSWORD;
     }
-    const verified = this.gate.run(() => this.verify(secret, password));
-    if (verified === null) return { kind: 'refuse', reasonCode: SERVER_BUSY, why: 'busy' };
+    const verified = this.gate.run(() => this.verify(secret, password), asker);
+    if (verified === null) return BUSY;
     return verified.then(
-      (same) => (user === undefined ? UNKNOWN : same ? ACCEPT : BAD_PASSWORD),
+      (same) => (same === null ? BUSY : user === undefined ? UNKNOWN : same ? ACCEPT : BAD_PASSWORD),
       () => ({ kind: 'refuse', reasonCode: NOT_AUTHORIZED, why: 'hash-error' }),
     );
   }

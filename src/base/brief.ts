@@ -10,7 +10,7 @@ const KEY_CHARACTERS = 64;
  * needs this. O(n).
  */
 export function ownText(text: string): string {
-  return Buffer.from(text).toString();
+  return text.length < 13 ? text : Buffer.from(text).toString();
 }
 
 /** The text, or its first `most` characters and its length. */

@@ -24,6 +24,7 @@ export const MESSAGES = {
   'CLI-CONNECT': 'client connected',
   'CLI-DISCONNECT': 'client disconnected',
   'CLI-PROTOCOL': 'client closed for a protocol error',
+  'CLI-HELD': 'the input of one client held the event loop for long',
   'CLI-SLOW': 'client reads too slowly, messages are dropped or held',
   'SES-TAKEOVER': 'client id connected again, the older connection is closed',
   'SES-CONTEST': 'two programs seem to use one client id: their connections close each other',

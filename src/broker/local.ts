@@ -306,7 +306,13 @@ export class NativeLocalClient implements LocalClient, Flushable {
     };
     this.topics.set(topic, made);
     // A remote source of rights answers later: what comes until then is refused, not let through.
-    if (typeof verdict !== 'boolean') void verdict.then((allowed) => (made.allowed = allowed));
+    if (typeof verdict !== 'boolean') {
+      verdict.then(
+        (allowed) => (made.allowed = allowed),
+        // Nobody could say: the next message asks again.
+        () => this.topics.delete(topic),
+      );
+    }
     return made;
   }
 

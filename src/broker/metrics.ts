@@ -1,4 +1,5 @@
 // The broker's metrics: every counter of session/, router/ and delivery/ by name. Declared once by broker/native/engine.ts; read when asked for.
+import { KINDS } from '../base/ledger.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Core } from '../session/session.ts';
 
@@ -64,9 +65,26 @@ export function declareBrokerMetrics(
     ['store_full', () => delivery.refusedStore],
   ];
   for (const [reason, read] of reasons) counter('publish_dropped', DROPPED, 'messages', read, { reason });
-  const LIMITED = 'Sessions, subscriptions and retained messages refused for lack of room, by what was full';
-  for (const limit of ['sessions', 'subscriptions', 'retained', 'store'] as const)
+  const LIMITED = 'What clients asked for and was refused for lack of room, by what was full';
+  for (const limit of ['sessions', 'subscriptions', 'retained', 'store', 'memory', 'matching'] as const)
     counter('limited', LIMITED, 'items', () => core.caps.counts[limit], { limit });
+  const COUNTED = 'Memory that clients and peers make the gateway keep, by kind';
+  for (const kind of KINDS) {
+    const spec = { name: 'tidegate_memory_counted_bytes', text: COUNTED, type: 'gauge', unit: 'bytes' } as const;
+    metrics.read(spec, () => core.ledger.of(kind), { kind });
+  }
+  counter(
+    'loop_held',
+    'Times the input of one client held the event loop for more than 50 ms',
+    'items',
+    () => stats.held,
+  );
+  counter(
+    'work_put_off',
+    'Times a client had used its share of the event loop and went on behind others',
+    'items',
+    () => core.pace.putOff,
+  );
   gauge('clients_connected', 'Clients connected now', 'connections', () => sessions().connected);
   gauge('sessions', 'Sessions, connected or not', 'sessions', () => sessions().total);
   gauge(

@@ -71,7 +71,7 @@ export function readLength(bytes: Uint8Array, at: number): number {
 }
 
 /** Why a stream of frames cannot go on. */
-export type FrameFault = 'too-large' | 'bad-frame';
+export type FrameFault = 'too-large' | 'bad-frame' | 'no-memory';
 
 /** Gets each body: bytes[start, end), valid until it returns. Answering false stops the reader: its pipe is closed. */
 export type OnFrame = (bytes: Uint8Array, start: number, end: number) => boolean;
@@ -84,6 +84,9 @@ const RUN_FRAMES = 4;
 
 /** A body that comes in pieces starts with at most this much memory and doubles as bytes really arrive. */
 const FIRST_PIECE_BYTES = 65536;
+
+/** What fill() returns where memory for a body was refused. */
+const STARVED = -2;
 
 /** Used up once read: a reader in between holds no memory. */
 const NOTHING = Buffer.alloc(0);
@@ -103,6 +106,7 @@ export class FrameReader {
   private readonly maxBytes: number;
   private readonly onFrame: OnFrame;
   private readonly onRun: OnRun | null;
+  private readonly claim: (bytes: number) => boolean;
   /** A header that was cut. */
   private readonly header = new Uint8Array(IPC_HEADER_BYTES);
   private headerHave = 0;
@@ -114,9 +118,17 @@ export class FrameReader {
   /**
    * @param maxBytes largest body taken, 0 = no limit
    * @param onRun gets frames of one length that lie in one chunk; null: they come one by one
+   * @param claim asked before memory for a cut body is taken, and told with a negative number when it is given back
    */
-  constructor(ipc: boolean, maxBytes: number, onFrame: OnFrame, onRun: OnRun | null = null) {
+  constructor(
+    ipc: boolean,
+    maxBytes: number,
+    onFrame: OnFrame,
+    onRun: OnRun | null = null,
+    claim: (bytes: number) => boolean = () => true,
+  ) {
     this.onRun = onRun;
+    this.claim = claim;
     this.ipc = ipc;
     this.headerBytes = ipc ? IPC_HEADER_BYTES : TCP_HEADER_BYTES;
     this.maxBytes = maxBytes > 0 ? maxBytes : Number.MAX_SAFE_INTEGER;
@@ -133,6 +145,7 @@ export class FrameReader {
     const end = chunk.length;
     if (this.partWant >= 0) {
       at = this.fill(chunk, at);
+      if (at === STARVED) return 'no-memory';
       if (at < 0) return null;
     }
     if (this.headerHave > 0) {
@@ -144,10 +157,7 @@ export class FrameReader {
       this.headerHave = 0;
       const length = this.lengthAt(this.header, 0);
       if (length < 0) return 'too-large';
-      if (end - at < length) {
-        this.begin(chunk, at, length);
-        return null;
-      }
+      if (end - at < length) return this.begin(chunk, at, length) ? null : 'no-memory';
       if (!this.give(chunk, at, at + length)) return null;
       at += length;
     }
@@ -162,10 +172,7 @@ export class FrameReader {
       const length = this.lengthAt(chunk, at);
       if (length < 0) return 'too-large';
       at += headerBytes;
-      if (end - at < length) {
-        this.begin(chunk, at, length);
-        return null;
-      }
+      if (end - at < length) return this.begin(chunk, at, length) ? null : 'no-memory';
       const count = this.onRun === null ? 1 : this.alike(chunk, at, length, end);
       if (count >= RUN_FRAMES) {
         if (!this.giveRun(chunk, at, length, count)) return null;
@@ -213,21 +220,36 @@ export class FrameReader {
     return this.onFrame(bytes, start, end);
   }
 
-  /** Keeps the beginning of a body that goes on in a later chunk. */
-  private begin(chunk: Uint8Array, at: number, length: number): void {
+  /** Forgets a body that was cut: nothing more is read. */
+  close(): void {
+    if (this.part.length > 0) this.claim(-this.part.length);
+    this.part = NOTHING;
+    this.partWant = -1;
+  }
+
+  /** Keeps the beginning of a body that goes on in a later chunk; false when there is no memory for it. */
+  private begin(chunk: Uint8Array, at: number, length: number): boolean {
     const have = chunk.length - at;
     // A length alone is a claim: memory follows the bytes that are there, not the ones that are promised.
-    this.part = Buffer.allocUnsafe(Math.min(length, Math.max(FIRST_PIECE_BYTES, have * 2)));
+    const bytes = Math.min(length, Math.max(FIRST_PIECE_BYTES, have * 2));
+    if (!this.claim(bytes)) return false;
+    this.part = Buffer.allocUnsafeSlow(bytes);
     this.part.set(at === 0 ? chunk : chunk.subarray(at), 0);
     this.partHave = have;
     this.partWant = length;
+    return true;
   }
 
-  /** Adds to the kept body and hands it out when it is whole. Returns where the chunk goes on, -1 when it is used up or reading ends. */
+  /**
+   * Adds to the kept body and hands it out when it is whole. Returns where the chunk goes on, -1 when it is used up or reading ends, STARVED
+   * when there is no memory for more of it.
+   */
   private fill(chunk: Uint8Array, at: number): number {
     const take = Math.min(this.partWant - this.partHave, chunk.length - at);
     if (this.part.length < this.partHave + take) {
-      const grown = Buffer.allocUnsafe(Math.min(this.partWant, Math.max(this.part.length * 2, this.partHave + take)));
+      const bytes = Math.min(this.partWant, Math.max(this.part.length * 2, this.partHave + take));
+      if (!this.claim(bytes - this.part.length)) return STARVED;
+      const grown = Buffer.allocUnsafeSlow(bytes);
       grown.set(this.part.subarray(0, this.partHave), 0);
       this.part = grown;
     }
@@ -236,6 +258,7 @@ export class FrameReader {
     if (this.partHave < this.partWant) return -1;
     const body = this.part;
     const length = this.partWant;
+    this.claim(-body.length);
     this.part = NOTHING;
     this.partWant = -1;
     return this.give(body, 0, length) ? at + take : -1;

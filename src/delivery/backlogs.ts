@@ -8,6 +8,9 @@ const SLICE = 256;
 /** What a search without a find counts among them. */
 const SEARCH = 32;
 
+/** One of them: the search under way, its target, its place. */
+const BACKLOG_BYTES = 900;
+
 export class Backlogs {
   private readonly list: Backlog[] = [];
   private scheduled = false;
@@ -15,11 +18,15 @@ export class Backlogs {
   private waiting: Backlog | null = null;
   /** What it has waited for. */
   private known: Message | null = null;
+  private readonly later: (go: () => void) => void;
   private readonly pump: () => void;
+  private readonly weigh: (bytes: number) => void;
 
-  /** `pump` is called when it is this session's turn again. */
-  constructor(pump: () => void) {
+  /** `pump` is called when it is this session's turn again, as `later` has it; `weigh` when the list grows or shrinks. */
+  constructor(later: (go: () => void) => void, pump: () => void, weigh: (bytes: number) => void) {
+    this.later = later;
     this.pump = pump;
+    this.weigh = weigh;
   }
 
   get empty(): boolean {
@@ -28,9 +35,11 @@ export class Backlogs {
 
   add(backlog: Backlog): void {
     this.list.push(backlog);
+    this.weigh(BACKLOG_BYTES);
   }
 
   clear(): void {
+    this.weigh(-BACKLOG_BYTES * this.list.length);
     this.list.length = 0;
     this.waiting = null;
     this.known = null;
@@ -38,6 +47,8 @@ export class Backlogs {
 
   /** Hands messages to `deliver` while `hasRoom` says so; what is left after a slice goes on later. */
   send(hasRoom: () => boolean, deliver: (message: Message, target: Target) => void): void {
+    // What goes on later is on its way: new subscriptions do not give this session more turns than others have.
+    if (this.scheduled) return;
     let left = SLICE;
     while (this.list.length > 0 && this.waiting === null && hasRoom()) {
       if (left <= 0) {
@@ -52,26 +63,30 @@ export class Backlogs {
         return;
       }
       left -= message === undefined ? SEARCH : 1;
-      if (message === null) this.list.shift();
-      else if (message !== undefined) deliver(message, backlog.target);
+      if (message === null) {
+        this.list.shift();
+        this.weigh(-BACKLOG_BYTES);
+      } else if (message !== undefined) deliver(message, backlog.target);
     }
   }
 
   private wait(backlog: Backlog, verdict: Promise<Message | undefined>): void {
     this.waiting = backlog;
-    void verdict.then((message) => {
+    const known = (message: Message | undefined): void => {
       // The session may have ended, or have begun again, meanwhile.
       if (this.waiting !== backlog) return;
       this.waiting = null;
       this.known = message ?? null;
       this.pump();
-    });
+    };
+    // Where nobody could say, it is left out.
+    verdict.then(known, () => known(undefined));
   }
 
   private continueLater(): void {
     if (this.scheduled) return;
     this.scheduled = true;
-    setImmediate(() => {
+    this.later(() => {
       this.scheduled = false;
       this.pump();
     });

@@ -131,6 +131,8 @@ export interface OutboxOptions {
   readonly redeliver: (share: string, message: Message, except: Receiver) => boolean;
   /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
   readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
+  /** Calls back when it is this session's turn again: for stored messages, of which there may be many. */
+  readonly later: (go: () => void) => void;
 }
 
 /** The receiver of one session (outbox.ts), as session/ uses it. */

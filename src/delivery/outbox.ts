@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import { Hold, type Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
+import { propertiesMemory } from '../mqtt/property.ts';
 import { PACKET_IDENTIFIER_NOT_FOUND, QUOTA_EXCEEDED, SUCCESS } from '../mqtt/reason.ts';
 import type { Journal, StoredMessage } from '../store/store.ts';
 import { Backlogs } from './backlogs.ts';
@@ -30,7 +31,7 @@ export class Outbox implements SessionOutbox {
   private readonly inflight = new Inflight();
   private readonly view: Publication;
   private nextSequence = 1;
-  private readonly backlogs = new Backlogs(() => this.pump());
+  private readonly backlogs: Backlogs;
   /** The client, while one is connected. */
   private peer: Sender | null = null;
   private window = 0;
@@ -43,6 +44,11 @@ export class Outbox implements SessionOutbox {
     this.journal = options.journal;
     this.limits = options.limits;
     this.tally = new Tally(options.stats, options.onTrouble);
+    this.backlogs = new Backlogs(
+      options.later,
+      () => this.pump(),
+      (bytes) => this.tally.weigh(bytes),
+    );
     this.readable = options.mayReceive;
     this.redeliver = options.redeliver;
     this.resumable = resumable;
@@ -246,7 +252,7 @@ export class Outbox implements SessionOutbox {
     const shared: Entry[] = [];
     for (const entries of [this.inflight.kept(), this.queue]) {
       for (const entry of entries) {
-        this.tally.hold(entry.message.bytes, -1);
+        this.tally.hold(entry.message, -1);
         // A QoS 2 message that was sent to this member is for no other [MQTT-4.8.2-5].
         if (entry.share !== null && !(entry.qos === 2 && entry.state !== 'queued')) shared.push(entry);
       }
@@ -263,7 +269,7 @@ export class Outbox implements SessionOutbox {
     for (const stored of messages) {
       const entry = entryOf(stored);
       this.nextSequence = Math.max(this.nextSequence, entry.sequence + 1);
-      this.tally.hold(entry.message.bytes, 1);
+      this.tally.hold(entry.message, 1);
       if (stored.state === 'queued') this.queue.push(entry);
       else {
         const state = stored.state === 'received' ? RELEASED : entry.qos === 1 ? SENT_QOS1 : SENT_QOS2;
@@ -305,7 +311,7 @@ export class Outbox implements SessionOutbox {
   /** Whether the queue takes one more; counts the drop when not. */
   private fits(publication: Publication): boolean {
     const { limits } = this;
-    const bytes = publication.payloadEnd - publication.payloadStart;
+    const bytes = publication.payloadEnd - publication.payloadStart + propertiesMemory(publication.properties);
     if (this.queue.fits(limits, bytes) && !this.tally.crowded(limits.totalBytes ?? 0)) return true;
     this.tally.full();
     return false;
@@ -321,7 +327,7 @@ export class Outbox implements SessionOutbox {
 
   private enqueue(entry: Entry): void {
     this.queue.push(entry);
-    this.tally.hold(entry.message.bytes, 1);
+    this.tally.hold(entry.message, 1);
   }
 
   private tell(entry: Entry): void {
@@ -331,7 +337,7 @@ export class Outbox implements SessionOutbox {
   /** Sends an entry that is kept until it is acknowledged. `publication` is its view. True when another session has stored it instead. */
   private send(peer: Sender, entry: Entry, publication: Publication): boolean {
     entry.packetId = this.inflight.take(entry.qos === 1 ? SENT_QOS1 : SENT_QOS2, entry);
-    this.tally.hold(entry.message.bytes, 1);
+    this.tally.hold(entry.message, 1);
     entry.state = 'sent';
     if (entry.stored) this.tell(entry);
     if (this.mustWait(entry)) {
@@ -410,7 +416,7 @@ export class Outbox implements SessionOutbox {
   private finish(packetId: number): void {
     const entry = this.inflight.free(packetId);
     if (entry !== null) {
-      this.tally.hold(entry.message.bytes, -1);
+      this.tally.hold(entry.message, -1);
       if (entry.stored) this.journal.messageDone(this.clientId, entry.sequence);
     }
     if (this.queue.length > 0 || !this.backlogs.empty) this.pump();
@@ -423,14 +429,14 @@ export class Outbox implements SessionOutbox {
       this.queue.shift();
       this.tally.recovered('queue-full');
       if (!this.deliverable(entry)) {
-        this.tally.hold(entry.message.bytes, -1);
+        this.tally.hold(entry.message, -1);
         if (entry.stored) this.journal.messageDone(this.clientId, entry.sequence);
         continue;
       }
       this.view.load(entry.message);
       const again = entry.state !== 'queued';
       if (entry.qos === 0) {
-        this.tally.hold(entry.message.bytes, -1);
+        this.tally.hold(entry.message, -1);
         if (!peer.publish(this.view, 0, entry.retain, false, 0, identifiersOf(entry)))
           this.pass(entry.share, entry.message);
         continue;

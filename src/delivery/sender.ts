@@ -136,7 +136,7 @@ export class Sender {
       alias = this.aliases.find(publication.topic);
       parts.topicUtf8 = null;
       if (alias > 0) parts.topic = '';
-      else alias = this.aliases.nextFree();
+      else alias = this.aliases.nextFree(publication.topic);
     }
     parts.qos = qos;
     parts.dup = dup;

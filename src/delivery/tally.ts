@@ -1,6 +1,10 @@
 // What one session has been sent and what it has lost, counted for itself and for all sessions together.
 // Used by outbox.ts and sender.ts: whatever is dropped goes through here, each reason under its own name. Logs nothing itself.
+import type { Message } from '../mqtt/message.ts';
 import type { DeliveryStats } from './delivery.ts';
+
+/** An entry of a queue and its slot. */
+const ENTRY_BYTES = 112;
 
 export type Trouble = 'queue-full' | 'slow';
 
@@ -70,10 +74,17 @@ export class Tally {
     return totalBytes > 0 && this.stats.queuedBytes >= totalBytes;
   }
 
-  /** A message of `bytes` waits or is in flight (1), or is not any more (-1). */
-  hold(bytes: number, sign: 1 | -1): void {
-    this.stats.queuedBytes += sign * bytes;
-    this.stats.queuedMessages += sign;
+  /** A message waits or is in flight (1), or is not any more (-1). One that several sessions hold counts once, its entries each. */
+  hold(message: Message, sign: 1 | -1): void {
+    const { stats } = this;
+    if (sign === 1 ? message.holders++ === 0 : --message.holders === 0) stats.queuedBytes += sign * message.bytes;
+    stats.queuedBytes += sign * ENTRY_BYTES;
+    stats.queuedMessages += sign;
+  }
+
+  /** Memory of the session's own lists has grown, or shrunk. */
+  weigh(bytes: number): void {
+    this.stats.queuedBytes += bytes;
   }
 
   /** The trouble is over, any or this one: the next time it is told again. */

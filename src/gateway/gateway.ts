@@ -3,6 +3,7 @@
 import { AccessControl } from '../auth/chain.ts';
 import { type Clock, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import { LogTail } from '../base/logtail.ts';
 import { Metrics } from '../base/metrics.ts';
@@ -64,6 +65,8 @@ export class Gateway implements Service {
   private readonly tail: LogTail | null;
   private readonly clock: ResumedClock;
   private readonly pool = new BlockPool();
+  /** What everything costs that clients and peers make this process keep. */
+  private readonly ledger = new Ledger();
   /** Started, in order; stopped in reverse. */
   private readonly started: Part[] = [];
   private running: Running | null = null;
@@ -94,7 +97,14 @@ export class Gateway implements Service {
       applyProxies: (config) => this.applyProxies(config),
       renewHttp: async () => this.web?.reload(),
     });
-    this.native = nativeDriver({ transports: spTransports(this.network), clock, turn: this.turn, pool: this.pool });
+    this.native = nativeDriver({
+      transports: spTransports(this.network),
+      clock,
+      turn: this.turn,
+      pool: this.pool,
+      ledger: this.ledger,
+      frameBytes: () => sessionLimits(this.current.config).memoryBudget / 4,
+    });
   }
 
   get broker(): Engine {
@@ -125,7 +135,12 @@ export class Gateway implements Service {
     log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
     this.runnable(loaded);
     await checkRules(config);
-    const access = await AccessControl.build(authOptions(config), { log, metrics: this.metrics, clock });
+    const access = await AccessControl.build(authOptions(config), {
+      log,
+      metrics: this.metrics,
+      clock,
+      ledger: this.ledger,
+    });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
     const rules = await this.startRules(config, broker);
@@ -207,7 +222,8 @@ export class Gateway implements Service {
       broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
     } else {
       const resumeTime = (steadyMs: number): void => this.clock.resume(steadyMs);
-      broker = new NativeBroker({ ...common, pool: this.pool, journal: await this.journal(config), resumeTime });
+      const journal = await this.journal(config);
+      broker = new NativeBroker({ ...common, pool: this.pool, ledger: this.ledger, journal, resumeTime });
     }
     await broker.start();
     broker.preset(presets(config));

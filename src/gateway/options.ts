@@ -2,6 +2,7 @@
 // running.ts at reload, by bridges.ts and console.ts for what they own.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 import type { AuthOptions, ListenerAuthOptions } from '../auth/options.ts';
 import { looksHashed } from '../base/passwordhash.ts';
 import type { BridgeOptions, MqttBridgeOptions } from '../bridge/bridge.ts';
@@ -19,10 +20,16 @@ import type { SessionLimits } from '../session/session.ts';
  */
 const MAX_CONNECT_BYTES = 131_072;
 
-/** 0 chooses: a quarter of the machine's memory, at least 64 MB and at most 1 GB. */
+/**
+ * 0 chooses: a quarter of the memory of the machine or of its control group, at least 64 MB and at most 1 GB; and no more than a quarter of
+ * the heap that V8 takes, since the worst of it lies there.
+ */
 function memoryBudget(configured: number): number {
   if (configured > 0) return configured;
-  return Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(totalmem() / 4)));
+  const constrained = process.constrainedMemory?.() ?? 0;
+  const memory = constrained > 0 ? Math.min(totalmem(), constrained) : totalmem();
+  const quarter = Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(memory / 4)));
+  return Math.min(quarter, Math.floor(getHeapStatistics().heap_size_limit / 4));
 }
 
 /** Publishers are slowed down at one memory budget; at so many of them, which only sessions that are away can reach, queues count as full. */
@@ -37,6 +44,8 @@ export function sessionLimits(config: Config): SessionLimits {
     checkRetainSource: config.auth.checkRetainSource,
     sessionOwner: config.auth.sessionOwner,
     memoryBudget: memoryBudget(mqtt.memoryBudget),
+    keptBudget: mqtt.keptBudget > 0 ? mqtt.keptBudget : memoryBudget(mqtt.memoryBudget),
+    maxMatching: mqtt.maxMatchingFilters,
     outbox: {
       inflight: mqtt.maxInflightWindow,
       queueLength: mqtt.maxMqueueLen,

@@ -1,10 +1,11 @@
 // An Application Message in its two lives. A Publication is a PUBLISH that is being handled right now: a reusable view into the
 // bytes it arrived in, valid until the handler returns. A Message is the copy that outlives them: in flight, queued, retained, spooled.
 // Made by session/ (from the wire) and by internal clients; read by router/, delivery/ and bridge/.
+import { textBytes } from '../base/ledger.ts';
 import { SHARE_BYTES, SharedBytes } from '../base/sharedbytes.ts';
 import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
-import type { Properties } from './property.ts';
+import { type Properties, propertiesMemory } from './property.ts';
 
 /** What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured. */
 export type Via = 'anonymous' | 'unchecked' | 'users' | 'token' | 'http' | 'certificate';
@@ -34,7 +35,18 @@ export interface Origin {
   readonly arrival?: Arrival | null;
 }
 
-/** Immutable once made; shared by every receiver. */
+/** The object and the view of its payload. */
+const MESSAGE_BYTES = 200;
+
+/** Longer names of a publisher are counted with each message: they stay as long as it does. */
+const LONG_CHARACTERS = 256;
+
+function longNames({ clientId, username }: Origin): number {
+  const id = clientId.length > LONG_CHARACTERS ? textBytes(clientId) : 0;
+  return username !== null && username.length > LONG_CHARACTERS ? id + textBytes(username) : id;
+}
+
+/** Immutable once made but for its holders; shared by every receiver. */
 export class Message {
   readonly topic: string;
   readonly payload: Uint8Array;
@@ -46,8 +58,10 @@ export class Message {
   /** Steady milliseconds (base/clock.ts) when it expires, 0 = never [MQTT-3.3.2-5]. */
   readonly expiresAt: number;
   readonly origin: Origin;
-  /** Memory it stands for in queues. */
+  /** Memory it stands for, properties and topic included. */
   readonly bytes: number;
+  /** Queues and windows that hold it: its memory counts once. */
+  holders = 0;
 
   constructor(
     topic: string,
@@ -65,8 +79,7 @@ export class Message {
     this.properties = properties;
     this.expiresAt = expiresAt;
     this.origin = origin;
-    // Object, strings and book-keeping come to about 200 bytes (heap snapshots, Node 20).
-    this.bytes = payload.length + topic.length * 2 + 200;
+    this.bytes = payload.length + textBytes(topic) + propertiesMemory(properties) + longNames(origin) + MESSAGE_BYTES;
   }
 }
 

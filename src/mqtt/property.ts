@@ -1,5 +1,6 @@
 // MQTT 5.0 properties as data (section 2.2.2.2): one row each with identifier, wire type and the packets that may carry it.
 // Read by codec/property.ts, which needs no other knowledge of any property. A new property is one row here.
+import { BUFFER_BYTES, OBJECT_BYTES, textBytes } from '../base/ledger.ts';
 import {
   AUTH,
   CONNACK,
@@ -115,3 +116,20 @@ export const PROPERTIES: readonly PropertyRow[] = [
   { id: 0x29, key: 'subscriptionIdentifiersAvailable', type: 'flag', packets: [CONNACK] },
   { id: 0x2a, key: 'sharedSubscriptionAvailable', type: 'flag', packets: [CONNACK] },
 ];
+
+/** A User Property beside its two strings: the pair, its elements, its place in the list. */
+const PAIR_BYTES = 72;
+
+/** Memory of decoded properties, for what is kept with them. O(properties). */
+export function propertiesMemory(properties: Properties | null): number {
+  if (properties === null) return 0;
+  let bytes = 2 * OBJECT_BYTES;
+  for (const key in properties) {
+    const value = properties[key as keyof Properties];
+    if (typeof value === 'string') bytes += textBytes(value);
+    else if (value instanceof Uint8Array) bytes += value.length + BUFFER_BYTES;
+    else if (Array.isArray(value)) bytes += 32 + 8 * value.length;
+  }
+  for (const [name, value] of properties.userProperties ?? []) bytes += PAIR_BYTES + textBytes(name) + textBytes(value);
+  return bytes;
+}

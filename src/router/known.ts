@@ -8,6 +8,8 @@ const SETS = 4096;
 const WAYS = 4;
 /** Longer topics are not kept: 16,384 of 64 KB each would be a way to fill memory. */
 const LONG_BYTES = 256;
+/** An entry with a name of usual length, as text and as bytes. */
+const ENTRY_BYTES = 400;
 
 class Known implements KnownTopic {
   /** Bytes of `utf8`; -1 when it has been forgotten: nothing equals it any more. */
@@ -36,6 +38,7 @@ export class TopicTable implements KnownTopics {
   /** Nobody outside knows which topics share a set. */
   private readonly seed = Math.floor(Math.random() * 0x7fff_ffff);
   private nextSerial = 1;
+  private kept = 0;
   private lastNamed: Known | null = null;
 
   find(buffer: Uint8Array, start: number, end: number, before: KnownTopic | null): KnownTopic | null {
@@ -69,6 +72,7 @@ export class TopicTable implements KnownTopics {
     for (let i = at; i < at + WAYS; i++) {
       if (this.entries[i] !== null) continue;
       this.entries[i] = entry;
+      this.kept++;
       return entry;
     }
     const way = this.turns[set];
@@ -76,6 +80,16 @@ export class TopicTable implements KnownTopics {
     this.forget(this.entries[at + way]);
     this.entries[at + way] = entry;
     return entry;
+  }
+
+  /** Memory of the entries that are kept, their routes left out. */
+  get bytes(): number {
+    return this.kept * ENTRY_BYTES;
+  }
+
+  /** Routes are found again: those there were take too much memory. */
+  forgetRoutes(): void {
+    for (const entry of this.entries) if (entry !== null) entry.route = null;
   }
 
   nameAt(buffer: Uint8Array, start: number, end: number): string {

@@ -1,23 +1,40 @@
 // Retained messages by topic, in a trie of their own: a filter finds them without looking at the others.
 // Used by routes.ts; messages found are pulled one at a time, so a hundred thousand of them do not stall the loop.
 // Sources: MQTT 5.0 section 3.3.1.3, message expiry in 3.3.2.3.3.
+import { ownText } from '../base/brief.ts';
+import { entryBytes, MAP_BYTES, textBytes } from '../base/ledger.ts';
 import type { Message } from '../mqtt/message.ts';
 
 /** Topics looked at between two messages or pauses: about a tenth of a millisecond. */
 const PAUSE_STEPS = 1000;
+
+/** A node, without its children. */
+export const RETAINED_NODE_BYTES = 44;
 
 class Node {
   children: Map<string, Node> | null = null;
   message: Message | null = null;
 }
 
+/** Values below $SYS are the gateway's own. */
+function isOwn(topic: string): boolean {
+  return topic.startsWith('$SYS/');
+}
+
 export class RetainedStore {
-  /** Messages of others than the gateway itself, and their memory. */
+  /** Messages of others than the gateway itself. */
   count = 0;
+  /** Their memory. */
   bytes = 0;
+  /** Memory of the tree; without that of the gateway's own values. */
+  treeBytes = 0;
   private readonly root = new Node();
   /** Topics whose message will expire. */
   private readonly expiring = new Map<string, number>();
+
+  constructor() {
+    this.root.children = new Map();
+  }
 
   get(topic: string): Message | null {
     let node: Node | undefined = this.root;
@@ -31,15 +48,8 @@ export class RetainedStore {
   /** Replaces what is stored for the topic [MQTT-3.3.1-5]. */
   set(message: Message): void {
     let node = this.root;
-    for (const level of message.topic.split('/')) {
-      const children = (node.children ??= new Map());
-      let child = children.get(level);
-      if (child === undefined) {
-        child = new Node();
-        children.set(level, child);
-      }
-      node = child;
-    }
+    const counted = !isOwn(message.topic);
+    for (const level of message.topic.split('/')) node = this.child(node, level, counted);
     this.account(node.message, -1);
     node.message = message;
     this.account(message, 1);
@@ -50,6 +60,7 @@ export class RetainedStore {
   /** Removes what is stored [MQTT-3.3.1-6]. False when there was nothing. */
   delete(topic: string): boolean {
     const levels = topic.split('/');
+    const counted = !isOwn(topic);
     const path: Node[] = [this.root];
     for (const level of levels) {
       const node = path[path.length - 1].children?.get(level);
@@ -63,9 +74,28 @@ export class RetainedStore {
     this.expiring.delete(topic);
     for (let i = path.length - 1; i > 0; i--) {
       if (path[i].message !== null || (path[i].children?.size ?? 0) > 0) break;
-      path[i - 1].children?.delete(levels[i - 1]);
+      const siblings = path[i - 1].children;
+      siblings?.delete(levels[i - 1]);
+      if (!counted) continue;
+      const mapBytes = path[i].children === null ? 0 : MAP_BYTES;
+      this.treeBytes -= RETAINED_NODE_BYTES + mapBytes + textBytes(levels[i - 1]) + entryBytes(siblings?.size ?? 0);
     }
     return true;
+  }
+
+  private child(node: Node, level: string, counted: boolean): Node {
+    if (node.children === null) {
+      node.children = new Map();
+      if (counted) this.treeBytes += MAP_BYTES;
+    }
+    let child = node.children.get(level);
+    if (child === undefined) {
+      child = new Node();
+      if (counted) this.treeBytes += RETAINED_NODE_BYTES + textBytes(level) + entryBytes(node.children.size);
+      // Other topics may outlive the one that this level was cut from.
+      node.children.set(ownText(level), child);
+    }
+    return child;
   }
 
   /** Removes what has expired by `now` (wall-clock milliseconds); calls `gone` for each topic. */
@@ -107,11 +137,15 @@ function* walk(root: Node, levels: readonly string[]): Generator<Message | null,
   let node: Node | undefined = root;
   let at = 0;
   for (;;) {
-    if (++steps % PAUSE_STEPS === 0) yield null;
+    if (++steps >= PAUSE_STEPS) {
+      steps = 0;
+      yield null;
+    }
     // Follow plain levels down to the end of the filter or the next wildcard.
     while (node !== undefined && at < levels.length && levels[at] !== '#' && levels[at] !== '+') {
       node = node.children?.get(levels[at]);
       at++;
+      steps++;
     }
     if (node !== undefined) {
       const level = levels[at];

@@ -78,6 +78,8 @@ export interface Router {
   readonly version: number;
   /** Adds or replaces [MQTT-3.8.4-3]; true when the same filter was subscribed before. */
   subscribe(subscription: Omit<Subscription, 'order'>): boolean;
+  /** Whether one more subscription may be kept: within the memory for what stays. */
+  hasRoomFor(topicFilter: string): boolean;
   /** False when there was no such subscription. */
   unsubscribe(receiver: Receiver, topicFilter: string): boolean;
   /** Rights have changed: routes are found anew. */

@@ -1,26 +1,28 @@
 // The router: subscriptions, the routes found from them, retained messages. One per broker.
 // Called for every publication, so a topic's route is found once and kept until subscriptions or rights change.
 import type { Clock } from '../base/clock.ts';
+import { ENTRY_BYTES, Ledger, MAP_BYTES, OBJECT_BYTES, pathBytes, textBytes } from '../base/ledger.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
-import type { Qos } from '../mqtt/packet.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { parseShare } from '../mqtt/topic.ts';
 import type { Journal } from '../store/store.ts';
 import { TopicTable } from './known.ts';
-import { RetainedStore } from './retained.ts';
+import { RETAINED_NODE_BYTES, RetainedStore } from './retained.ts';
+import { RouteCache } from './routecache.ts';
 import type { GroupTargets, RetainedLimits, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
+import { TargetSets } from './targetsets.ts';
 import { TopicCounts } from './topics.ts';
-import { SubscriptionTrie } from './trie.ts';
+import { NODE_BYTES, SubscriptionTrie } from './trie.ts';
 
-/** Routes kept; above that all are forgotten and found again as they are needed. */
-const ROUTES = 20_000;
-/** Lists of targets shared by topics, and targets that such a list has at most: its key grows with it. */
-const TARGET_SETS = 4096;
-const SHARED_TARGETS = 256;
-/** Longer topics are not kept: twenty thousand of 64 KB each would be a client's way to fill memory. */
-const LONG_CHARACTERS = 256;
+/** One subscription beside its filter: as the session has it, as the router has it, an entry in a map of each. */
+const SUBSCRIPTION_BYTES = 5 * OBJECT_BYTES + 2 * ENTRY_BYTES;
+/** What a shared one costs more: its part of the group. */
+const SHARED_BYTES = 2 * (MAP_BYTES + OBJECT_BYTES);
+
+/** Told of filters of one receiver that are too many for one topic; the newest, which are left out. */
+export type OnCrowded = (receiver: Receiver, topic: string, excess: readonly Subscription[]) => void;
 
 export class Routes implements Router {
   version = 1;
@@ -31,20 +33,28 @@ export class Routes implements Router {
   retainedLimits: RetainedLimits = { messages: 0, bytes: 0 };
   /** Told for every publish whose message there was no room to keep. */
   onRetainedRefused: (clientId: string, topic: string) => void = () => {};
+  /** Filters of one receiver that may match one topic; 0 = no limit. */
+  maxMatching = 0;
+  onCrowded: OnCrowded = () => {};
   private readonly trie = new SubscriptionTrie();
-  private readonly routes = new Map<string, Route>();
   readonly known = new TopicTable();
-  /** Targets found for this version, by the ranks of the subscriptions that they came from. */
-  private readonly sets = new Map<string, Target[]>();
-  private setsVersion = 0;
+  private readonly routes = new RouteCache(() => this.known.forgetRoutes());
+  private readonly sets = new TargetSets();
   private readonly store = new RetainedStore();
   private readonly journal: Journal;
   private readonly clock: Clock;
+  private readonly ledger: Ledger;
   private nextOrder = 1;
+  /** Memory of subscriptions, the tree left out. */
+  private subscribedBytes = 0;
 
-  constructor(journal: Journal, clock: Clock) {
+  constructor(journal: Journal, clock: Clock, ledger = new Ledger()) {
     this.journal = journal;
     this.clock = clock;
+    this.ledger = ledger;
+    ledger.watch('subscriptions', () => this.subscribedBytes + this.trie.bytes);
+    ledger.watch('retained', () => this.retainedBytes);
+    ledger.watch('caches', () => this.routes.bytes + this.sets.bytes + this.topics.bytes + this.known.bytes);
     this.topics = new TopicCounts(clock);
   }
 
@@ -57,7 +67,7 @@ export class Routes implements Router {
   }
 
   get retainedBytes(): number {
-    return this.store.bytes;
+    return this.store.bytes + this.store.treeBytes;
   }
 
   subscribe(request: Omit<Subscription, 'order'>): boolean {
@@ -67,13 +77,23 @@ export class Routes implements Router {
       const group = this.trie.group(shareName, filter, () => new SharedGroup(shareName, filter));
       const before = group.members.get(request.receiver);
       group.add({ ...request, order: before?.order ?? this.nextOrder++ });
-      if (before === undefined) this.sharedCount++;
+      if (before === undefined) {
+        this.sharedCount++;
+        this.subscribedBytes += subscriptionBytes(request.topicFilter);
+      }
       return before !== undefined;
     }
     const subscription = { ...request, order: this.nextOrder++ };
     const before = this.trie.add(subscription);
-    if (before === undefined) this.subscriptionCount++;
+    if (before === undefined) {
+      this.subscriptionCount++;
+      this.subscribedBytes += subscriptionBytes(request.topicFilter);
+    }
     return before !== undefined;
+  }
+
+  hasRoomFor(topicFilter: string): boolean {
+    return this.ledger.hasRoom('subscriptions', subscriptionBytes(topicFilter) + pathBytes(topicFilter, NODE_BYTES));
   }
 
   unsubscribe(receiver: Receiver, topicFilter: string): boolean {
@@ -81,12 +101,18 @@ export class Routes implements Router {
     const share = parseShare(topicFilter);
     if (share === null) {
       const removed = this.trie.remove(receiver, topicFilter) !== undefined;
-      if (removed) this.subscriptionCount--;
+      if (removed) {
+        this.subscriptionCount--;
+        this.subscribedBytes -= subscriptionBytes(topicFilter);
+      }
       return removed;
     }
     const group = this.trie.findGroup(share.shareName, share.topicFilter);
     const removed = group?.remove(receiver) ?? false;
-    if (removed) this.sharedCount--;
+    if (removed) {
+      this.sharedCount--;
+      this.subscribedBytes -= subscriptionBytes(topicFilter);
+    }
     if (group !== undefined && group.members.size === 0) this.trie.removeGroup(share.shareName, share.topicFilter);
     return removed;
   }
@@ -96,10 +122,8 @@ export class Routes implements Router {
   }
 
   route(topic: string): Route {
-    if (topic.length > LONG_CHARACTERS) return this.find(topic);
     const known = this.routes.get(topic);
     if (known !== undefined && known.version === this.version) return known;
-    if (known === undefined && this.routes.size >= ROUTES) this.routes.clear();
     const route = this.find(topic);
     this.routes.set(topic, route);
     return route;
@@ -244,14 +268,21 @@ export class Routes implements Router {
   private hasRoom(message: Message, promised: boolean): boolean {
     if (message.origin.kind === 'server') return true;
     const { store, journal } = this;
-    const { messages, bytes } = this.retainedLimits;
+    const { messages } = this.retainedLimits;
     const many = messages > 0 && store.count >= messages;
-    const large = bytes > 0 && store.bytes + message.bytes > bytes;
     const closed = journal.durable && !journal.accepting && !promised;
-    if (!many && !large && !closed) return true;
+    const more = message.bytes + pathBytes(message.topic, RETAINED_NODE_BYTES);
+    if (!many && !closed && this.fits(more)) return true;
     const before = store.get(message.topic);
-    if (before === null) return false;
-    return !large || store.bytes + message.bytes - before.bytes <= bytes;
+    return before !== null && this.fits(message.bytes - before.bytes);
+  }
+
+  /** Whether retained messages may take `bytes` more. */
+  private fits(bytes: number): boolean {
+    const limit = this.retainedLimits.bytes;
+    return (
+      bytes <= 0 || ((limit === 0 || this.retainedBytes + bytes <= limit) && this.ledger.hasRoom('retained', bytes))
+    );
   }
 
   /** The publisher is told; at QoS 0, where it cannot be, there is better no value than an old one (MQTT 5.0 section 3.3.1.3). */
@@ -266,22 +297,6 @@ export class Routes implements Router {
     hold.done(QUOTA_EXCEEDED);
   }
 
-  /** The same array for the same subscriptions: topics with equal targets are known by it. */
-  private targetsOf(byReceiver: ReadonlyMap<Receiver, readonly Subscription[]>): readonly Target[] {
-    if (this.setsVersion !== this.version || this.sets.size >= TARGET_SETS) {
-      this.sets.clear();
-      this.setsVersion = this.version;
-    }
-    const ranks = byReceiver.size <= SHARED_TARGETS ? ranksOf(byReceiver) : null;
-    const known = ranks === null ? undefined : this.sets.get(ranks);
-    if (known !== undefined) return known;
-    const targets: Target[] = [];
-    for (const list of byReceiver.values()) targets.push(merge(list));
-    targets.sort((a, b) => a.order - b.order);
-    if (ranks !== null) this.sets.set(ranks, targets);
-    return targets;
-  }
-
   private find(topic: string): Route {
     const { subscriptions, groups } = this.trie.match(topic);
     const byReceiver = new Map<Receiver, Subscription[]>();
@@ -290,7 +305,8 @@ export class Routes implements Router {
       if (list !== undefined) list.push(subscription);
       else if (subscription.receiver.mayReceive(topic)) byReceiver.set(subscription.receiver, [subscription]);
     }
-    const targets = this.targetsOf(byReceiver);
+    if (this.maxMatching > 0) for (const [receiver, list] of byReceiver) this.bound(topic, receiver, list);
+    const targets = this.sets.of(byReceiver, this.version);
     const picks: GroupTargets[] = [];
     for (const group of groups) {
       const pick = group.targetsFor(topic);
@@ -298,13 +314,18 @@ export class Routes implements Router {
     }
     return { topic, version: this.version, targets, groups: picks, count: this.topics.of(topic) };
   }
+
+  /** Where one receiver's filters are too many for a topic, the oldest count. */
+  private bound(topic: string, receiver: Receiver, list: Subscription[]): void {
+    const most = this.maxMatching;
+    if (list.length <= most) return;
+    list.sort((a, b) => a.order - b.order);
+    this.onCrowded(receiver, topic, list.splice(most));
+  }
 }
 
-/** Ranks are unique, and a receiver's own come in the order in which the trie finds them. */
-function ranksOf(byReceiver: ReadonlyMap<Receiver, readonly Subscription[]>): string {
-  let ranks = '';
-  for (const list of byReceiver.values()) for (const { order } of list) ranks += `${order},`;
-  return ranks;
+function subscriptionBytes(topicFilter: string): number {
+  return SUBSCRIPTION_BYTES + textBytes(topicFilter) + (topicFilter.startsWith('$share/') ? SHARED_BYTES : 0);
 }
 
 function* withoutPauses(messages: Iterator<Message | null>): Generator<Message, undefined> {
@@ -322,36 +343,4 @@ function forPublisher(target: Target, publication: Publication): Target | null {
 
 function needsStore(target: Target | null, publication: Publication): boolean {
   return target !== null && target.qos > 0 && publication.qos > 0 && target.receiver.stores;
-}
-
-function merge(list: readonly Subscription[]): Target {
-  const target = combine(list);
-  if (list.every((s) => !s.noLocal)) target.own = target;
-  else {
-    const others = list.filter((s) => !s.noLocal);
-    target.own = others.length === 0 ? null : combine(others);
-  }
-  return target;
-}
-
-function combine(list: readonly Subscription[]): Target {
-  let qos: Qos = 0;
-  let retainAsPublished = false;
-  let order = Number.POSITIVE_INFINITY;
-  const identifiers: number[] = [];
-  for (const subscription of list) {
-    if (subscription.qos > qos) qos = subscription.qos;
-    if (subscription.retainAsPublished) retainAsPublished = true;
-    if (subscription.order < order) order = subscription.order;
-    if (subscription.subscriptionIdentifier > 0) identifiers.push(subscription.subscriptionIdentifier);
-  }
-  return {
-    receiver: list[0].receiver,
-    qos,
-    retainAsPublished,
-    subscriptionIdentifiers: identifiers.length > 0 ? identifiers : null,
-    own: null,
-    share: null,
-    order,
-  };
 }

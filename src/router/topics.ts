@@ -5,7 +5,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { TopicCount } from './router.ts';
 
-/** Topics with a count of their own: about 130 bytes each. */
+/** A count with a topic of usual length. */
+const COUNT_BYTES = 200;
+/** Topics with a count of their own. */
 export const COUNTED_TOPICS = 20_000;
 /** Longer topics are counted together. */
 const LONG_CHARACTERS = 256;
@@ -69,6 +71,11 @@ export class TopicCounts {
   private crowded = false;
   private lastMs: number;
   private oldMs: number;
+
+  /** Memory of all counts: their topics are short. */
+  get bytes(): number {
+    return this.counts.size * COUNT_BYTES;
+  }
 
   constructor(clock: Clock) {
     this.clock = clock;

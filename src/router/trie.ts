@@ -1,5 +1,7 @@
 // Subscriptions by topic filter: finding all that match a topic costs its levels, not the number of subscriptions.
 // Used by routes.ts only. Wildcards as in MQTT 5.0 section 4.7.1; topics that begin with $ as in 4.7.2.
+import { ownText } from '../base/brief.ts';
+import { entryBytes, MAP_BYTES, textBytes } from '../base/ledger.ts';
 import type { Receiver } from '../delivery/delivery.ts';
 import type { Subscription } from './router.ts';
 import type { SharedGroup } from './shared.ts';
@@ -27,6 +29,9 @@ function removeFrom(few: Few, receiver: Receiver): Few {
   if (few instanceof Map) return few.delete(receiver) && few.size === 0 ? null : few;
   return few !== null && few.receiver === receiver ? null : few;
 }
+
+/** A node, without its children. */
+export const NODE_BYTES = 76;
 
 class Node {
   children: Map<string, Node> | null = null;
@@ -60,6 +65,8 @@ export interface Matches {
 export class SubscriptionTrie {
   /** Filters with at least one subscription, and shared groups. */
   filterCount = 0;
+  /** Memory of all nodes. */
+  bytes = 0;
   private readonly root = new Node();
 
   /** Adds or replaces; gives the subscription that was there. */
@@ -160,18 +167,32 @@ export class SubscriptionTrie {
     if (rest) levels.pop();
     let node = this.root;
     for (const level of levels) {
-      if (level === '+') node = node.plus ??= new Node();
-      else {
-        const children = (node.children ??= new Map());
-        let child = children.get(level);
-        if (child === undefined) {
-          child = new Node();
-          children.set(level, child);
-        }
-        node = child;
-      }
+      node = level === '+' ? this.plus(node) : this.child(node, level);
     }
     return { node, rest };
+  }
+
+  private plus(node: Node): Node {
+    if (node.plus === null) {
+      node.plus = new Node();
+      this.bytes += NODE_BYTES;
+    }
+    return node.plus;
+  }
+
+  private child(node: Node, level: string): Node {
+    if (node.children === null) {
+      node.children = new Map();
+      this.bytes += MAP_BYTES;
+    }
+    let child = node.children.get(level);
+    if (child === undefined) {
+      child = new Node();
+      this.bytes += NODE_BYTES + textBytes(level) + entryBytes(node.children.size);
+      // Other filters may outlive the one that this level was cut from.
+      node.children.set(ownText(level), child);
+    }
+    return child;
   }
 
   /** Calls `act` at the node of a filter, if it exists, and removes what has become empty on the way. */
@@ -189,10 +210,15 @@ export class SubscriptionTrie {
     const result = act(path[path.length - 1], rest);
     for (let i = path.length - 1; i > 0 && path[i].empty; i--) {
       const parent = path[i - 1];
+      this.bytes -= NODE_BYTES;
       if (levels[i - 1] === '+') parent.plus = null;
       else {
         parent.children?.delete(levels[i - 1]);
-        if (parent.children?.size === 0) parent.children = null;
+        this.bytes -= textBytes(levels[i - 1]) + entryBytes(parent.children?.size ?? 0);
+        if (parent.children?.size === 0) {
+          parent.children = null;
+          this.bytes -= MAP_BYTES;
+        }
       }
     }
     return result;

@@ -36,6 +36,8 @@ export interface Arriving {
   identityAgain(): Identity | null;
   /** The CONNECT waits for an answer: only AUTH and DISCONNECT may come [MQTT-3.1.2-30]. */
   waits(): void;
+  /** The connection has ended. */
+  gone(): boolean;
   /** Reads nothing more until `promise` has settled. */
   suspend<T>(promise: Promise<T>, then: (value: T) => void): void;
   send(packet: Buffer): void;
@@ -89,7 +91,9 @@ export class Admission {
     const roomy = this.maximumPacketSize >= ROOMY_BYTES;
     this.reasonStrings = packet.version === 5 && packet.properties?.requestProblemInformation !== false && roomy;
     const { connection, listener } = this;
-    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
+    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls, () =>
+      this.client.gone(),
+    );
     const method = packet.properties?.authenticationMethod;
     if (method !== undefined) {
       this.client.waits();

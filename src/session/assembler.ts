@@ -1,7 +1,7 @@
 // A packet that arrives in pieces: its bytes are collected here once, in a buffer that in the end has its size.
 // Used by reader.ts for the packet that a chunk cuts, never for whole ones. The rest of a large packet is read from the connection to where
 // it belongs. A peer that announces much and sends little costs little: it gets a buffer of eight times what it has sent, or twice
-// the largest packet that it has ever sent whole.
+// the largest packet that it has ever sent whole. Memory is claimed before it is made; who is refused it gets ProtocolError 0x97.
 import { SHARE_BYTES, SharedBytes, type SpareBuffers } from '../base/sharedbytes.ts';
 import type { Frame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
@@ -25,9 +25,14 @@ export class Assembler {
   /** Of the largest packet that has come whole. */
   private largest = 0;
   private readonly spare: SpareBuffers;
+  private readonly claim: (bytes: number) => void;
+  /** Bytes that were claimed for the packet. */
+  private claimed = 0;
 
-  constructor(spare: SpareBuffers) {
+  /** @param claim told how much more is held, or, with a negative number, less; throws ProtocolError when there is no room */
+  constructor(spare: SpareBuffers, claim: (bytes: number) => void = () => {}) {
     this.spare = spare;
+    this.claim = claim;
   }
 
   get active(): boolean {
@@ -75,6 +80,8 @@ export class Assembler {
   }
 
   clear(): void {
+    if (this.claimed > 0) this.claim(-this.claimed);
+    this.claimed = 0;
     this.buffer = NOTHING;
     this.have = 0;
     this.need = 0;
@@ -107,6 +114,8 @@ export class Assembler {
   }
 
   private move(bytes: number): void {
+    this.claim(bytes - this.claimed);
+    this.claimed = bytes;
     const to = bytes < SHARE_BYTES ? Buffer.allocUnsafeSlow(bytes) : this.spare.take(bytes);
     this.buffer.copy(to, 0, 0, this.have);
     this.buffer = to;

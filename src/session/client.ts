@@ -105,6 +105,7 @@ export class Client {
       notMqtt: (buffer, at, end) => this.notMqtt(buffer, at, end),
       room: () => this.stall.room(this.writer, this.core.limits.outbox.writeBuffer),
       fail: (error) => this.fail(error),
+      held: (ms) => this.held(ms),
     });
     this.admission = new Admission(core, registry, connection, listener, this.arriving());
   }
@@ -181,6 +182,7 @@ export class Client {
     this.writer.flush();
     this.writer.close();
     this.acks?.close();
+    this.reader.inbound?.close();
     this.reader.close();
     this.connection.end();
     this.forget(this);
@@ -217,6 +219,15 @@ export class Client {
     this.core.stats.refused++;
     this.core.log('info', 'CON-REFUSED', { remote: this.connection.remote, listener: this.listener.name, reason: why });
     this.finish();
+  }
+
+  private held(ms: number): void {
+    this.core.stats.held++;
+    this.core.log('warn', 'CLI-HELD', {
+      clientId: this.session?.clientId,
+      remote: this.connection.remote,
+      ms: Math.round(ms),
+    });
   }
 
   private fail(error: unknown): void {
@@ -289,8 +300,7 @@ export class Client {
         this.subscribe(decodePacket(this.version, buffer, frame) as SubscribePacket);
         return;
       case UNSUBSCRIBE:
-        if (session !== null)
-          this.answers(session).ended(decodePacket(this.version, buffer, frame) as UnsubscribePacket);
+        if (session !== null) this.unsubscribe(decodePacket(this.version, buffer, frame) as UnsubscribePacket, session);
         return;
       case PINGREQ:
         decodePacket(this.version, buffer, frame);
@@ -332,9 +342,20 @@ export class Client {
     if (session === null) return;
     const { packetId } = packet;
     const answers = this.answers(session);
-    const result = subscribe(this.core, session, this.listener, packet);
-    if (result instanceof Promise) this.reader.suspend(result, (granted) => answers.granted(packetId, granted));
-    else answers.granted(packetId, result);
+    const isOpen = (): boolean => this.state === 'open';
+    const result = subscribe(this.core, session, this.listener, packet, isOpen);
+    if (!(result instanceof Promise)) {
+      answers.granted(packetId, result);
+      return;
+    }
+    this.reader.suspend(result, (granted) => {
+      if (granted !== null) answers.granted(packetId, granted);
+    });
+  }
+
+  private unsubscribe(packet: UnsubscribePacket, session: Session): void {
+    const waiting = this.answers(session).end(packet);
+    if (waiting !== null) this.reader.suspend(waiting, () => {});
   }
 
   private answers(session: Session): SubscriptionAnswers {
@@ -387,6 +408,7 @@ export class Client {
       waits: () => {
         this.state = 'auth';
       },
+      gone: () => this.state === 'closed',
       suspend: (promise, then) => this.reader.suspend(promise, then),
       send: (packet) => this.send(packet),
       admit: (packet, identity) => this.admit(packet, identity),

@@ -28,6 +28,7 @@ import type { Client } from './client.ts';
 import type { Registry } from './registry.ts';
 import type { Core, SessionLimits } from './session.ts';
 import { NEVER, type Session } from './state.ts';
+import { sessionBytes } from './weight.ts';
 
 /** A CONNECT that is not accepted. */
 export interface Refusal {
@@ -98,6 +99,11 @@ export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket,
     core.caps.refused('sessions', clientId);
     return { reasonCode: QUOTA_EXCEEDED, why: 'too many sessions' };
   }
+  const more = sessionBytes(identity, packet.will, null) - (known?.bytes ?? 0);
+  if (!core.ledger.hasRoom('sessions', more)) {
+    core.caps.refused('memory', clientId);
+    return { reasonCode: QUOTA_EXCEEDED, why: 'no memory for the session' };
+  }
   if (!core.journal.durable || core.journal.accepting || sessionExpiry(core.limits, packet) === 0) return null;
   // One that is stored goes on; a new one would be a promise that cannot be kept.
   if (known?.outbox.durable === true && !packet.cleanStart) return null;
@@ -140,9 +146,10 @@ export function credentialsOf(
   remoteAddress: string,
   listener: string,
   tls: TlsInfo | null,
+  gone: () => boolean,
 ): Credentials {
   const { clientId, username, password, version } = packet;
-  return { clientId, username, password, remoteAddress, listener, tls, version };
+  return { clientId, username, password, remoteAddress, listener, tls, version, gone };
 }
 
 /** Who an enhanced authentication has let in: its methods know local users only. */
@@ -205,6 +212,7 @@ export function admit(
   session.remote = client.connection.remote;
   session.listener = client.listener.name;
   session.will = packet.will;
+  registry.weigh(session);
   session.bridge = packet.bridge;
   session.keepAlive = keepAliveOf(core.limits, packet);
   const stored = session.outbox.durable;

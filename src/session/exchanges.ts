@@ -7,6 +7,7 @@ import { PACKET_IDENTIFIER_NOT_FOUND, SUCCESS } from '../mqtt/reason.ts';
 import { type Acks, type AckUser, frees } from './acks.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
+import { EXCHANGE_BYTES } from './weight.ts';
 
 export class Exchanges implements AckUser {
   /** Those of this connection, which count in the Receive Maximum: those of an earlier one do not (MQTT 5.0 section 4.9). */
@@ -31,6 +32,7 @@ export class Exchanges implements AckUser {
   /** Remembers the identifier of a message that was just routed: behind it, so that neither is ever stored without the other. */
   begin(packetId: number, publication: Publication): void {
     this.session.inbound.set(packetId, null);
+    this.core.ledger.add('sessions', EXCHANGE_BYTES);
     this.open++;
     if (!this.session.outbox.durable) return;
     this.core.journal.inboundPut(this.session.clientId, packetId);
@@ -63,6 +65,7 @@ export class Exchanges implements AckUser {
     const known = session.inbound.delete(packetId);
     const reasonCode = known || this.version < 5 ? SUCCESS : PACKET_IDENTIFIER_NOT_FOUND;
     if (known && this.open > 0) this.open--;
+    if (known) this.core.ledger.add('sessions', -EXCHANGE_BYTES);
     if (!session.outbox.durable) {
       acks.answer(PUBCOMP, packetId, reasonCode, null);
       return;
@@ -98,7 +101,7 @@ export class Exchanges implements AckUser {
 
   private forget(packetId: number): void {
     const { session } = this;
-    session.inbound.delete(packetId);
+    if (session.inbound.delete(packetId)) this.core.ledger.add('sessions', -EXCHANGE_BYTES);
     if (this.open > 0) this.open--;
     if (session.outbox.durable) this.core.journal.inboundDelete(session.clientId, packetId);
   }

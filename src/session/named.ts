@@ -3,13 +3,15 @@
 // own and are forgotten when rights change. Topic rules: MQTT 5.0 sections 3.3.2.1, 3.3.2.3.4 and 4.7.
 import type { Access, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
+import { BUFFER_BYTES, textBytes } from '../base/ledger.ts';
 import type { PublishScan } from '../codec/publish.ts';
 import { readText } from '../codec/text.ts';
-import { PROTOCOL_ERROR, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
+import { PROTOCOL_ERROR, QUOTA_EXCEEDED, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { KnownTopic, Route } from '../router/router.ts';
 import type { Core } from './session.ts';
 import { TopicVerdicts, UNKNOWN } from './verdicts.ts';
+import { connectionLimit, LONG_CHARACTERS } from './weight.ts';
 
 export class NamedTopics {
   /** The topic of the packet at hand, and whether this client may publish to it; valid when resolve() has returned true. */
@@ -23,7 +25,11 @@ export class NamedTopics {
   private readonly identity: Identity;
   private readonly access: () => Access;
   private readonly five: boolean;
-  private readonly verdicts = new TopicVerdicts();
+  private readonly verdicts: TopicVerdicts;
+  /** Bytes in the ledger for long topics and aliases. */
+  private bytes = 0;
+  /** Those of a long topic that was the last one. */
+  private longHeld = 0;
   /** Of the authorizer, when the verdicts were given. */
   private version = -1;
   private readonly aliases: (KnownTopic | undefined)[] = [];
@@ -35,6 +41,7 @@ export class NamedTopics {
     this.identity = identity;
     this.access = access;
     this.five = five;
+    this.verdicts = new TopicVerdicts(core.ledger);
   }
 
   /** The topic of the scanned PUBLISH; `alias` 0 = none. False when a verdict has to be waited for. Throws ProtocolError. */
@@ -50,8 +57,12 @@ export class NamedTopics {
     if (known !== UNKNOWN) this.allowed = known === 1;
     else if (!this.ask(topic, scan)) return false;
     this.answered = null;
-    this.topic = topic;
-    if (alias > 0) this.aliases[alias] = topic; // [MQTT-3.3.2-12]
+    if (topic !== this.topic) {
+      this.hold(longBytes(topic) - this.longHeld);
+      this.longHeld = longBytes(topic);
+      this.topic = topic;
+    }
+    if (alias > 0 && this.aliases[alias] !== topic) this.assign(alias, topic);
     return true;
   }
 
@@ -74,7 +85,30 @@ export class NamedTopics {
     return route;
   }
 
+  /** The connection has gone. */
+  close(): void {
+    this.verdicts.close();
+    this.hold(-this.bytes);
+  }
+
   // ---- inside
+
+  private assign(alias: number, topic: KnownTopic): void {
+    const before = this.aliases[alias];
+    this.hold(topicBytes(topic) - (before === undefined ? 0 : topicBytes(before)));
+    this.aliases[alias] = topic; // [MQTT-3.3.2-12]
+  }
+
+  /** Counts what the connection remembers. Throws ProtocolError when all connections together hold too much. */
+  private hold(bytes: number): void {
+    if (bytes === 0) return;
+    const { ledger, limits } = this.core;
+    const limit = bytes > 0 ? connectionLimit(limits) : 0;
+    if (limit > 0 && ledger.of('connections') + bytes > limit)
+      throw new ProtocolError(QUOTA_EXCEEDED, 'no memory for one more topic alias or long topic');
+    this.bytes += bytes;
+    ledger.add('connections', bytes);
+  }
 
   private name(buffer: Buffer, scan: PublishScan, alias: number): KnownTopic {
     const { topicStart, topicEnd } = scan;
@@ -131,4 +165,13 @@ function equal(topic: KnownTopic, buffer: Uint8Array, start: number, end: number
   if (utf8.length !== bytes) return false;
   for (let i = bytes - 1; i >= 0; i--) if (utf8[i] !== buffer[start + i]) return false;
   return true;
+}
+
+function topicBytes({ name, utf8 }: KnownTopic): number {
+  return textBytes(name) + utf8.length + 2 * BUFFER_BYTES;
+}
+
+/** Short topics are part of a connection's weight. */
+function longBytes(topic: KnownTopic): number {
+  return topic.name.length > LONG_CHARACTERS ? topicBytes(topic) : 0;
 }

@@ -146,6 +146,11 @@ export class Inbound {
     this.exchanges.release(packetId, this.publication, this.acks);
   }
 
+  /** The connection has gone. */
+  close(): void {
+    this.names.close();
+  }
+
   // ---- QoS
 
   private atLeastOnce(publication: Publication, topic: KnownTopic): void {

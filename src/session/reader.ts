@@ -1,17 +1,21 @@
 // The bytes of one connection as packets, in the order they came: whole ones are handled where they lie in the chunk, cut ones are put
 // together first. Made by client.ts. While an answer is waited for (suspend) nothing is handled: what comes stays in `unread` [MQTT-3.1.4-5].
 // Knows no session and answers nothing; whatever is thrown goes to the client's fail().
+import { ProtocolError } from '../base/errors.ts';
 import { SHARE_BYTES, type SharedBytes } from '../base/sharedbytes.ts';
 import type { Frame } from '../codec/codec.ts';
 import { newFrame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
 import { PUBLISH } from '../mqtt/packet.ts';
+import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Connection, Intake } from '../transport/transport.ts';
 import { Assembler } from './assembler.ts';
 import { mayBeConnect } from './hint.ts';
 import { LARGE_BYTES } from './intake.ts';
+import { SLICE_MS } from './pace.ts';
 import { type Inbound, WAIT } from './publish.ts';
 import type { Core } from './session.ts';
+import { inputLimit } from './weight.ts';
 
 /** What the reader asks of its client. */
 export interface PacketHandler {
@@ -24,7 +28,18 @@ export interface PacketHandler {
   /** Resolves when the client has taken what it is owed so far; null while that is not too much. */
   room(): Promise<void> | null;
   fail(error: unknown): void;
+  /** What came has held the event loop for so long. */
+  held(ms: number): void;
 }
+
+/** No input may hold the event loop for longer. */
+const HELD_MS = 50;
+/** Packets handled between two looks at the clock, while they are quick. */
+const STEPS = 16;
+/** Above it each packet is followed by a look. */
+const SLOW_MS = 1;
+/** What a client that is not let in yet may send ahead of the answer it waits for. */
+const AHEAD_BYTES = 65_536;
 
 export class Reader implements Intake {
   /** Monotonic milliseconds when the last bytes came. */
@@ -39,13 +54,16 @@ export class Reader implements Intake {
   private readonly frame: Frame = newFrame();
   private readonly assembler: Assembler;
   private unread: Buffer[] = [];
+  private unreadBytes = 0;
+  /** The peer sends nothing more; what it has sent is still handled. */
+  private ended = false;
   private state: 'reading' | 'suspended' | 'closed' = 'reading';
 
   constructor(core: Core, connection: Connection, handler: PacketHandler) {
     this.core = core;
     this.connection = connection;
     this.handler = handler;
-    this.assembler = new Assembler(core.slab.spare);
+    this.assembler = new Assembler(core.slab.spare, (bytes) => this.claim(bytes));
     this.heardMs = core.clock.mono();
   }
 
@@ -54,6 +72,7 @@ export class Reader implements Intake {
   }
 
   start(): void {
+    this.connection.onEnd(() => this.peerEnds());
     if (this.connection.fill?.(this) !== true) this.connection.onData((chunk) => this.take(chunk, chunk.length));
   }
 
@@ -68,14 +87,15 @@ export class Reader implements Intake {
   close(): void {
     this.state = 'closed';
     this.assembler.clear();
-    this.unread = [];
+    this.takeUnread();
     this.core.budget.release(this.connection);
   }
 
   /** Stops reading until `promise` has settled, then calls `then` and goes on with what has come meanwhile. */
   suspend<T>(promise: Promise<T>, then: (value: T) => void): void {
     this.state = 'suspended';
-    this.connection.pause();
+    // Of a client that is not let in a few bytes are still read: only so is it noticed when it leaves.
+    if (this.inbound !== null) this.connection.pause();
     promise.then(
       (value) => this.wake(() => then(value)),
       (error) => this.wake(() => this.handler.fail(error)),
@@ -89,18 +109,33 @@ export class Reader implements Intake {
     core.stats.bytesIn += bytes;
     core.turn.enter();
     try {
-      if (this.state === 'suspended') this.keep(buffer, 0, bytes);
-      else if (buffer === this.assembler.region) this.filled(bytes);
+      if (this.state === 'suspended') {
+        this.keep(buffer, 0, bytes);
+        if (this.unreadBytes > AHEAD_BYTES) this.connection.pause();
+      } else if (buffer === this.assembler.region) this.filled(bytes);
       else this.read(buffer, bytes);
       if (this.state === 'reading') this.slowDown();
     } catch (error) {
       this.handler.fail(error);
     } finally {
       core.turn.leave();
+      this.look(this.heardMs);
     }
   }
 
   // ---- inside
+
+  /** Tells of input that has held the loop for longer than it ever should. */
+  private look(sinceMs: number): void {
+    const ms = this.core.clock.mono() - sinceMs;
+    if (ms > HELD_MS) this.handler.held(ms);
+  }
+
+  /** Who leaves while it waits to be let in is gone, unless it has sent packets behind its CONNECT: those are for after it. */
+  private peerEnds(): void {
+    if (this.state === 'suspended' && this.unreadBytes > 0) this.ended = true;
+    else this.connection.end();
+  }
 
   /** Who does not read its answers is not read either; the budget of all clients slows down everybody who sends. */
   private slowDown(): void {
@@ -142,6 +177,34 @@ export class Reader implements Intake {
 
   private keep(chunk: Buffer, at: number, end: number): void {
     this.unread.push(Buffer.from(chunk.subarray(at, end)));
+    this.unreadBytes += end - at;
+    this.core.ledger.add('input', end - at);
+  }
+
+  private takeUnread(): Buffer[] {
+    const { unread } = this;
+    this.unread = [];
+    this.core.ledger.add('input', -this.unreadBytes);
+    this.unreadBytes = 0;
+    return unread;
+  }
+
+  /** Memory for a packet that comes in pieces. Throws ProtocolError when all such packets together hold too much. */
+  private claim(bytes: number): void {
+    const { ledger, limits } = this.core;
+    const limit = bytes > 0 ? inputLimit(limits, this.inbound !== null) : 0;
+    if (limit > 0 && ledger.of('input') + bytes > limit) {
+      this.core.caps.refused('memory', '');
+      throw new ProtocolError(QUOTA_EXCEEDED, 'no memory for one more packet that comes in pieces');
+    }
+    ledger.add('input', bytes);
+  }
+
+  /** The client has used its share of this round: it goes on behind the others. */
+  private putOff(): void {
+    this.state = 'suspended';
+    this.connection.pause();
+    this.core.pace.later(() => this.wake(() => {}));
   }
 
   /**
@@ -151,6 +214,9 @@ export class Reader implements Intake {
   private packets(buffer: Buffer, at: number, end: number, shared: SharedBytes | null): number {
     const { frame, handler } = this;
     let maxBytes = handler.maxBytes();
+    let steps = STEPS;
+    let lookedMs = 0;
+    let endMs = 0;
     while (at < end) {
       if (this.fresh && !mayBeConnect(buffer, at, end)) handler.notMqtt(buffer, at, end);
       if (readFrame(buffer, at, end, frame, maxBytes) === 0) return at;
@@ -173,6 +239,15 @@ export class Reader implements Intake {
         at = packetEnd;
       }
       if (this.state !== 'reading') return at;
+      if (--steps > 0 || at >= end) continue;
+      const nowMs = this.core.clock.mono();
+      if (endMs === 0) endMs = nowMs + SLICE_MS;
+      else if (nowMs >= endMs) {
+        this.putOff();
+        return at;
+      }
+      steps = lookedMs > 0 && nowMs - lookedMs > SLOW_MS ? 1 : STEPS;
+      lookedMs = nowMs;
     }
     return at;
   }
@@ -180,25 +255,26 @@ export class Reader implements Intake {
   private wake(then: () => void): void {
     if (this.state === 'closed') return;
     const { turn } = this.core;
+    const beganMs = this.core.clock.mono();
     turn.enter();
     try {
       this.state = 'reading';
-      this.heardMs = this.core.clock.mono();
+      this.heardMs = beganMs;
       then();
-      const unread = this.unread;
-      this.unread = [];
-      for (const chunk of unread) this.readAgain(chunk);
-      if (this.state === 'reading') this.connection.resume();
+      for (const chunk of this.takeUnread()) this.readAgain(chunk);
+      if (this.state === 'reading' && this.ended) this.connection.end();
+      else if (this.state === 'reading') this.connection.resume();
     } catch (error) {
       this.handler.fail(error);
     } finally {
       turn.leave();
+      this.look(beganMs);
     }
   }
 
   /** What came meanwhile may bring the next thing to wait for, or the end. */
   private readAgain(chunk: Buffer): void {
-    if (this.state === 'suspended') this.unread.push(chunk);
+    if (this.state === 'suspended') this.keep(chunk, 0, chunk.length);
     else if (this.state === 'reading') this.read(chunk, chunk.length);
   }
 }

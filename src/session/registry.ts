@@ -9,6 +9,7 @@ import { capExpiry } from './connect.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
 import { put } from './subscribe.ts';
+import { bytesOf, EXCHANGE_BYTES } from './weight.ts';
 
 export class Registry {
   private readonly sessions = new Map<string, Session>();
@@ -56,6 +57,14 @@ export class Registry {
     const session = new Session(this.core, identity, version, cleanStart);
     this.sessions.set(identity.clientId, session);
     return { session, present: false, discarded };
+  }
+
+  /** Counts what the session's record takes now: to be called when its names, will or claims have changed. */
+  weigh(session: Session): void {
+    if (this.sessions.get(session.clientId) !== session) return;
+    const bytes = bytesOf(session);
+    this.core.ledger.add('sessions', bytes - session.bytes);
+    session.bytes = bytes;
   }
 
   /** A client has come: how long the session lives after it. True when the journal was told something its CONNACK has to wait for. */
@@ -111,6 +120,7 @@ export class Registry {
       return;
     }
     if (!takenOver && lives) this.schedule(session, this.expiresAt(session));
+    this.weigh(session);
   }
 
   /** A client continues the session in time: a will that waits is not sent [MQTT-3.1.3-9]. */
@@ -119,6 +129,7 @@ export class Registry {
     session.willTimer.cancel();
     session.willTimer = null;
     session.pendingWill = null;
+    this.weigh(session);
     this.forgetWill(session);
   }
 
@@ -133,7 +144,10 @@ export class Registry {
     if (pending !== null) this.publishWill(session, pending);
     for (const topicFilter of session.subscriptions.keys()) this.core.router.unsubscribe(session.outbox, topicFilter);
     session.subscriptions.clear();
+    this.core.ledger.add('sessions', -session.bytes - EXCHANGE_BYTES * session.inbound.size);
+    session.bytes = 0;
     session.inbound.clear();
+    session.forgetVerdicts();
     session.outbox.end();
     if (session.outbox.durable) this.core.journal.sessionDelete(session.clientId);
     session.outbox.durable = false;
@@ -158,8 +172,10 @@ export class Registry {
       session.outbox.durable = true;
       session.outbox.restore(queue);
       for (const packetId of inbound) session.inbound.set(packetId, null);
+      this.core.ledger.add('sessions', EXCHANGE_BYTES * inbound.length);
       for (const subscription of subscriptions) put(this.core, session, subscription, false);
       this.sessions.set(stored.clientId, session);
+      this.weigh(session);
     }
     const now = this.core.clock.steady();
     for (const { session: stored, will } of restored) {
@@ -192,6 +208,7 @@ export class Registry {
     session.outbox.resumable = true;
     session.outbox.durable = this.core.journal.durable;
     this.sessions.set(clientId, session);
+    this.weigh(session);
     this.schedule(session, this.expiresAt(session));
     for (const subscription of subscriptions) put(this.core, session, subscription);
   }
@@ -259,10 +276,12 @@ export class Registry {
 
   private armWill(session: Session, will: Will, delayMs: number): void {
     session.pendingWill = will;
+    this.weigh(session);
     session.willTimer?.cancel();
     session.willTimer = this.core.clock.after(delayMs, () => {
       session.willTimer = null;
       session.pendingWill = null;
+      this.weigh(session);
       this.publishWill(session, will);
     });
   }
@@ -278,7 +297,7 @@ export class Registry {
     return new Message(will.topicName, will.payload, will.qos, will.retain, properties, expiresAt, session.origin);
   }
 
-  private publishWill(session: Session, will: Will): void {
+  private publishWill(session: Session, will: Will, attempt = 1): void {
     const { core } = this;
     const { identity } = session;
     const access = session.currentAccess ?? core.absentees.access(identity);
@@ -299,7 +318,13 @@ export class Registry {
       this.willSettled(session);
     };
     if (typeof allowed === 'boolean') publish(allowed);
-    else void allowed.then(publish);
+    else void allowed.then(publish, () => this.publishWillLater(session, will, attempt, publish));
+  }
+
+  /** The source of rights could not say: it is asked again for a while. */
+  private publishWillLater(session: Session, will: Will, attempt: number, publish: (may: boolean) => void): void {
+    if (attempt >= WILL_ATTEMPTS || this.stopping) publish(false);
+    else this.core.clock.after(WILL_RETRY_MS, () => this.publishWill(session, will, attempt + 1));
   }
 
   /** The store forgets the will together with what it brought, not before: a crash between them would lose it. */
@@ -329,6 +354,10 @@ function graceMs(session: Session): number {
   const keepAliveMs = session.keepAlive > 0 ? session.keepAlive * 1500 : UNKNOWN_GRACE_MS;
   return Math.max(keepAliveMs, (session.will?.delayInterval ?? 0) * 1000);
 }
+
+/** How often, and how long apart, a source of rights is asked about a will. */
+const WILL_ATTEMPTS = 12;
+const WILL_RETRY_MS = 5000;
 
 /** For clients without keep alive. */
 const UNKNOWN_GRACE_MS = 60_000;

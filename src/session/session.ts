@@ -11,12 +11,14 @@
 //   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE; suback.ts what they are answered   registry.ts all sessions: lookup, expiry, wills
 //   state.ts      one session's state                                     budget.ts   memory of all clients together
 //   stall.ts      clients that do not read                        contest.ts  client ids that two programs use
+//   weight.ts     what all of it weighs in memory                  pace.ts     time on the event loop for each client
 //   held.ts       how much may wait for acknowledgements that are held back    caps.ts what is refused for lack of room
 //
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
 import type { Absentees } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import type { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
@@ -31,6 +33,7 @@ import type { Caps } from './caps.ts';
 import type { Contests } from './contest.ts';
 import type { Held } from './held.ts';
 import type { IntakeBuffer } from './intake.ts';
+import type { Pace } from './pace.ts';
 
 /** What clients may ask for. 0 = no limit, except where said. */
 export interface SessionLimits {
@@ -71,6 +74,10 @@ export interface SessionLimits {
   readonly maxPendingConnections: number;
   /** Bytes of unsent output and queued messages of all clients together, above which publishers are slowed down. */
   readonly memoryBudget: number;
+  /** Bytes of sessions, subscriptions and retained messages together; above it the newest is refused. */
+  readonly keptBudget: number;
+  /** Filters of one client that may match one topic. */
+  readonly maxMatching: number;
   readonly outbox: OutboxLimits;
 }
 
@@ -92,6 +99,8 @@ export interface SessionStats {
   expiredSessions: number;
   duplicatesQos2: number;
   connected: number;
+  /** Times that input of one client held the event loop for longer than 50 ms. */
+  held: number;
 }
 
 export function newSessionStats(): SessionStats {
@@ -112,6 +121,7 @@ export function newSessionStats(): SessionStats {
     expiredSessions: 0,
     duplicatesQos2: 0,
     connected: 0,
+    held: 0,
   };
 }
 
@@ -135,6 +145,10 @@ export interface Core {
   readonly budget: Budget;
   /** How clients that are not here are judged. */
   readonly absentees: Absentees;
+  /** What everything costs that clients make the gateway keep. */
+  readonly ledger: Ledger;
+  /** Who has used his share of the loop. */
+  readonly pace: Pace;
   /** What waits for acknowledgements that are held back. */
   readonly held: Held;
   /** What was refused for lack of room. */

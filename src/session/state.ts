@@ -21,6 +21,8 @@ export class Session {
   readonly subscriptions = new Map<string, StoredSubscription>();
   /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10], each with what its message still waits for. */
   readonly inbound = new Map<number, Hold | null>();
+  /** Bytes in the ledger; see weight.ts. */
+  bytes = 0;
   identity: Identity;
   origin: Origin;
   version: Version;
@@ -51,7 +53,7 @@ export class Session {
   private lasting: Identity;
   private access: (() => Access) | null = null;
   private readVersion = -1;
-  private readonly readVerdicts = new Verdicts();
+  private readonly readVerdicts: Verdicts;
 
   constructor(core: Core, identity: Identity, version: Version, cleanStart: boolean) {
     this.clientId = identity.clientId;
@@ -61,6 +63,7 @@ export class Session {
     this.version = version;
     this.cleanStart = cleanStart;
     this.since = core.clock.now();
+    this.readVerdicts = new Verdicts(core.ledger);
     this.outbox = core.makeOutbox(
       {
         clientId: identity.clientId,
@@ -71,6 +74,7 @@ export class Session {
         mayReceive: (topic) => this.mayReceive(topic),
         redeliver: (share, message, except) => core.router.redeliver(share, message, except),
         onTrouble: (reason) => this.trouble(core, reason),
+        later: (go) => core.pace.later(go),
       },
       false,
     );
@@ -99,6 +103,11 @@ export class Session {
   /** The client has come or gone: its reading rights are looked at again. */
   moved(): void {
     this.readVersion = -1;
+  }
+
+  /** What was remembered of rights is forgotten: the session has ended. */
+  forgetVerdicts(): void {
+    this.readVerdicts.clear();
   }
 
   /** How this client's rights are found; those of its listener when it was last here, while it is absent. */

@@ -8,7 +8,7 @@ import type { Properties } from '../mqtt/property.ts';
 import { QUOTA_EXCEEDED, reasonText } from '../mqtt/reason.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
-import { type Subscribed, unsubscribe } from './subscribe.ts';
+import { type Subscribed, type Unsubscribed, unsubscribe } from './subscribe.ts';
 
 /** The connection that is answered; it may have gone by then. */
 export interface Answered {
@@ -50,10 +50,20 @@ export class SubscriptionAnswers {
     });
   }
 
-  /** Carries out an UNSUBSCRIBE and answers it. */
-  ended(packet: UnsubscribePacket): void {
+  /** Carries out an UNSUBSCRIBE and answers it; gives what to wait for when that takes several turns. */
+  end(packet: UnsubscribePacket): Promise<void> | null {
     const { packetId } = packet;
-    const { reasonCodes, stored, takeBack } = unsubscribe(this.core, this.session, packet);
+    const result = unsubscribe(this.core, this.session, packet, () => this.client.isOpen());
+    if (!(result instanceof Promise)) {
+      this.ended(packetId, result);
+      return null;
+    }
+    return result.then((ended) => {
+      if (ended !== null) this.ended(packetId, ended);
+    });
+  }
+
+  private ended(packetId: number, { reasonCodes, stored, takeBack }: Unsubscribed): void {
     if (!stored) {
       this.unsuback(packetId, reasonCodes);
       return;

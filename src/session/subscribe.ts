@@ -1,5 +1,5 @@
 // SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11): which filters are granted, and what stored messages they bring.
-// Called by client.ts; gives the codes, client.ts sends them. May have to wait for an authorizer.
+// Called by client.ts and suback.ts; gives the codes, suback.ts sends them. May have to wait for an authorizer, or for its turn.
 
 import type { Access } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
@@ -23,6 +23,7 @@ import type { Cap } from './caps.ts';
 import { mostQos } from './connect.ts';
 import { sourceMayWrite } from './origin.ts';
 import type { Core } from './session.ts';
+import { inSlices } from './slices.ts';
 import type { Session } from './state.ts';
 
 /** A request that passed the checks, with the filter the router takes. */
@@ -67,25 +68,56 @@ function checkFilter(
   return { request, filter, shareName };
 }
 
+/** Verdicts of one SUBSCRIBE that are asked for at once where a source of rights answers later: a share, not all of its places. */
+const ASKED_AT_ONCE = 4;
+
 /**
  * Grants what can be granted. Returns one code for each request, in order [MQTT-3.8.4-6]; before 5.0 failures are 0x80 [MQTT-3.9.3-2].
  * `afterAnswer` sends the stored messages of the new subscriptions: SUBACK goes first. Denials with deny_action disconnect throw.
+ * Many filters take several turns; null when the client has gone (`isOpen`) in between. Rejects where nobody could say what is allowed.
  */
 export function subscribe(
   core: Core,
   session: Session,
   listener: ListenerContext,
   packet: SubscribePacket,
-): Subscribed | Promise<Subscribed> {
+  isOpen: () => boolean,
+): Subscribed | Promise<Subscribed | null> {
   const access = listener.access();
-  const maxQos = mostQos(core.limits, listener.rules);
-  const checked = packet.subscriptions.map((request) => check(core, request));
-  const verdicts = checked.map((c) =>
-    typeof c === 'number' ? false : access.authorizer.subscribe(session.identity, c.request.topicFilter, c.request.qos),
-  );
-  if (verdicts.every((v) => typeof v === 'boolean'))
-    return grant(core, session, { access, maxQos }, packet, checked, verdicts as boolean[]);
-  return Promise.all(verdicts).then((known) => grant(core, session, { access, maxQos }, packet, checked, known));
+  const rights = { access, maxQos: mostQos(core.limits, listener.rules) };
+  const requests = packet.subscriptions;
+  const count = requests.length;
+  const checked: (Checked | number)[] = [];
+  const verdicts: (boolean | Promise<boolean>)[] = [];
+  const ask = (i: number): void => {
+    const one = check(core, requests[i]);
+    checked.push(one);
+    if (typeof one === 'number') verdicts.push(false);
+    else {
+      const { topicFilter, qos } = one.request;
+      const verdict = access.authorizer.subscribe(session.identity, topicFilter, qos);
+      // Awaited in its turn; it may reject before that.
+      if (typeof verdict !== 'boolean') verdict.catch(() => {});
+      verdicts.push(verdict);
+    }
+  };
+  const judge = (i: number): Promise<void> | undefined => {
+    if (checked.length <= i) ask(i);
+    const verdict = verdicts[i];
+    if (typeof verdict === 'boolean') return undefined;
+    while (checked.length < count && checked.length < i + ASKED_AT_ONCE) ask(checked.length);
+    return verdict.then((allowed) => {
+      verdicts[i] = allowed;
+    });
+  };
+  const granted = new Grant(core, session, rights, packet.properties?.subscriptionIdentifiers?.[0] ?? 0);
+  const grant = (i: number): undefined => {
+    granted.add(checked[i], verdicts[i] === true);
+  };
+  const all = (): true | Promise<boolean> => inSlices(core.pace, count, grant, isOpen);
+  const judged = inSlices(core.pace, count, judge, isOpen);
+  const done = judged === true ? all() : judged.then((goOn) => goOn && all());
+  return done === true ? granted : done.then((complete) => (complete ? granted : null));
 }
 
 export interface Subscribed {
@@ -178,7 +210,7 @@ class Grant implements Subscribed {
     const before = session.subscriptions.get(topicFilter);
     const known = before !== undefined && same(before, asked);
     const subscription = known ? before : asked;
-    const full = known ? null : this.full(before === undefined);
+    const full = known ? null : this.full(topicFilter, before === undefined);
     if (full !== null) {
       core.caps.refused(full, session.clientId, topicFilter);
       return this.failure(QUOTA_EXCEEDED);
@@ -212,28 +244,16 @@ class Grant implements Subscribed {
   }
 
   /** What has no room for this subscription. `more`: it does not take the place of another. */
-  private full(more: boolean): Cap | null {
+  private full(topicFilter: string, more: boolean): Cap | null {
     const { core, session } = this;
     const { maxSubscriptions, maxTotalSubscriptions } = core.limits;
     if (session.outbox.durable && !core.journal.accepting) return 'store';
     if (!more) return null;
     const total = core.router.subscriptionCount + core.router.sharedCount;
     const many = maxSubscriptions > 0 && session.subscriptions.size >= maxSubscriptions;
-    return many || (maxTotalSubscriptions > 0 && total >= maxTotalSubscriptions) ? 'subscriptions' : null;
+    if (many || (maxTotalSubscriptions > 0 && total >= maxTotalSubscriptions)) return 'subscriptions';
+    return core.router.hasRoomFor(topicFilter) ? null : 'memory';
   }
-}
-
-function grant(
-  core: Core,
-  session: Session,
-  rights: Rights,
-  packet: SubscribePacket,
-  checked: readonly (Checked | number)[],
-  verdicts: readonly boolean[],
-): Subscribed {
-  const granted = new Grant(core, session, rights, packet.properties?.subscriptionIdentifiers?.[0] ?? 0);
-  for (let i = 0; i < checked.length; i++) granted.add(checked[i], verdicts[i]);
-  return granted;
 }
 
 function same(a: StoredSubscription, b: StoredSubscription): boolean {
@@ -265,10 +285,12 @@ export function put(
   return existed;
 }
 
-function remove(core: Core, session: Session, topicFilter: string): void {
-  session.subscriptions.delete(topicFilter);
+/** Ends a subscription; false when there is none. */
+export function remove(core: Core, session: Session, topicFilter: string): boolean {
+  if (!session.subscriptions.delete(topicFilter)) return false;
   core.router.unsubscribe(session.outbox, topicFilter);
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
+  return true;
 }
 
 function startBacklog(
@@ -310,21 +332,34 @@ export interface Unsubscribed {
   readonly takeBack: () => void;
 }
 
-/** Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. */
-export function unsubscribe(core: Core, session: Session, packet: UnsubscribePacket): Unsubscribed {
+/**
+ * Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. Many filters take several turns; null when the
+ * client has gone in between.
+ */
+export function unsubscribe(
+  core: Core,
+  session: Session,
+  packet: UnsubscribePacket,
+  isOpen: () => boolean,
+): Unsubscribed | Promise<Unsubscribed | null> {
   for (const topicFilter of packet.topicFilters) {
     const valid = isShared(topicFilter) ? parseShare(topicFilter) !== null : isTopicFilter(topicFilter);
     if (!valid) throw malformed(topicFilter); // [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]
   }
   const ended: { at: number; subscription: StoredSubscription }[] = [];
-  const reasonCodes: number[] = packet.topicFilters.map((topicFilter, at) => {
+  const reasonCodes: number[] = [];
+  const endOne = (at: number): undefined => {
+    const topicFilter = packet.topicFilters[at];
     const subscription = session.subscriptions.get(topicFilter);
-    if (subscription === undefined) return NO_SUBSCRIPTION_EXISTED;
+    if (subscription === undefined) {
+      reasonCodes.push(NO_SUBSCRIPTION_EXISTED);
+      return;
+    }
     remove(core, session, topicFilter);
     ended.push({ at, subscription });
     core.emit({ kind: 'unsubscribed', clientId: session.clientId, topicFilter });
-    return SUCCESS;
-  });
+    reasonCodes.push(SUCCESS);
+  };
   const takeBack = (): void => {
     for (const { at, subscription } of ended) {
       reasonCodes[at] = UNSPECIFIED_ERROR;
@@ -334,5 +369,11 @@ export function unsubscribe(core: Core, session: Session, packet: UnsubscribePac
       core.emit({ kind: 'subscribed', clientId: session.clientId, topicFilter: subscription.topicFilter });
     }
   };
-  return { reasonCodes, stored: ended.length > 0 && session.outbox.durable, takeBack };
+  const result = (): Unsubscribed => ({
+    reasonCodes,
+    stored: ended.length > 0 && session.outbox.durable,
+    takeBack,
+  });
+  const done = inSlices(core.pace, packet.topicFilters.length, endOne, isOpen);
+  return done === true ? result() : done.then((complete) => (complete ? result() : null));
 }

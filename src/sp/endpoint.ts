@@ -12,6 +12,8 @@ import { type SpUrl, withPort } from './url.ts';
 const FIRST_RETRY_MS = 100;
 /** For TCP, TLS and WebSocket handshakes, in either role. */
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Peers of one address: each costs about 10 KB, and the file descriptors of the process are for all. */
+const MAX_PEERS = 4096;
 /** A connection that lasted less counts as a failed try: a peer that takes everybody and hangs up is not dialed ten times a second. */
 const STABLE_MS = 1000;
 
@@ -104,7 +106,7 @@ export class ListenEndpoint extends Endpoint {
           else context.connected(this, connection);
         },
         reject: (reason, remote) => context.rejected(this, reason, remote),
-        maxConnections: 0,
+        maxConnections: MAX_PEERS,
         handshakeTimeoutMs: CONNECT_TIMEOUT_MS,
         proxyProtocol: false,
       });

@@ -2,6 +2,7 @@
 // Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. A pattern of protocols/ decides who gets a message and what one means;
 // pipes carry them, endpoints find peers. Must not know MQTT. Passes test/contract/sp.ts.
 import type { Clock } from '../base/clock.ts';
+import type { Ledger } from '../base/ledger.ts';
 import type { Turn } from '../base/turn.ts';
 import { WordView } from '../base/words.ts';
 import type { BlockPool } from '../base/writer.ts';
@@ -36,6 +37,21 @@ export interface NativeParts {
   readonly clock: Clock;
   readonly turn: Turn;
   readonly pool: BlockPool;
+  /** Where unfinished frames are counted, and their bytes of all peers together, 0 = no limit. */
+  readonly ledger?: Ledger;
+  readonly frameBytes?: () => number;
+}
+
+/** A claim on memory for unfinished frames: granted while all of them fit. */
+function claimOn({ ledger, frameBytes }: NativeParts, largest: number): (bytes: number) => boolean {
+  if (ledger === undefined) return () => true;
+  return (bytes) => {
+    // At least two of the largest frames fit, whatever the memory.
+    const most = Math.max(frameBytes?.() ?? 0, 2 * largest);
+    if (bytes > 0 && most > 0 && ledger.of('sp') + bytes > most) return false;
+    ledger.add('sp', bytes);
+    return true;
+  };
 }
 
 /** The driver `native`; it is always there. */
@@ -89,7 +105,8 @@ class NativeSocket implements SpSocket, PipeOwner, Host {
     const row = PROTOCOLS[protocol];
     this.row = row;
     this.pattern = row.open(this);
-    this.pipeContext = { row, options, clock, turn, pool, owner: this, source: new WordView() };
+    const claim = claimOn(parts, options.recvMaxSize);
+    this.pipeContext = { row, options, clock, turn, pool, owner: this, claim, source: new WordView() };
     this.endpointContext = {
       row,
       options,

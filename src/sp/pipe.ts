@@ -24,6 +24,8 @@ import type { Framing, PipeContext } from './pipeowner.ts';
 
 /** A peer that has not said who it is by then is closed (nng waits as long). */
 const GREETING_TIMEOUT_MS = 10_000;
+/** A peer that stops in the middle of a frame, without a byte in this time, is closed. */
+const FRAME_TIMEOUT_MS = 30_000;
 /** What the writer and the transport hold for a peer before messages begin to wait: enough to keep any link busy between two turns. */
 const WINDOW_BYTES = 262_144;
 /** Hop counts that pair1 lets pass (nng: NNG_OPT_MAXTTL is 8). */
@@ -56,6 +58,10 @@ export class Pipe implements Peer, Flushable {
   private readonly reader: FrameReader;
   private readonly target = new WordView();
   private greetingTimer: Timer | null = null;
+  /** Runs while a frame is under way. */
+  private frameTimer: Timer | null = null;
+  private chunks = 0;
+  private paused = false;
   /** Bytes of all messages that were ever sent here, and how many of them the transport has taken. */
   private sentBytes = 0;
   private takenBytes = 0;
@@ -88,6 +94,7 @@ export class Pipe implements Peer, Flushable {
       this.hopBytes > 0
         ? null
         : (bytes, start, length, stride, count) => this.receivedRun(bytes, start, length, stride, count),
+      context.claim,
     );
   }
 
@@ -206,10 +213,12 @@ export class Pipe implements Peer, Flushable {
   }
 
   pause(): void {
+    this.paused = true;
     this.connection.pause();
   }
 
   resume(): void {
+    this.paused = false;
     this.connection.resume();
   }
 
@@ -327,6 +336,21 @@ export class Pipe implements Peer, Flushable {
     const fault = this.reader.push(chunk, at);
     turn.leave();
     if (fault !== null) this.fault(fault);
+    else {
+      this.chunks++;
+      if (this.frameTimer === null && this.reader.midFrame) this.watchFrame();
+    }
+  }
+
+  /** Nobody may hold memory by a frame that never ends; who is not read is not blamed. */
+  private watchFrame(): void {
+    const seen = this.chunks;
+    this.frameTimer = this.context.clock.after(FRAME_TIMEOUT_MS, () => {
+      this.frameTimer = null;
+      if (this.state === 'closed' || !this.reader.midFrame) return;
+      if (this.chunks === seen && !this.paused) this.refuse('frame-timeout');
+      else this.watchFrame();
+    });
   }
 
   private whole(chunk: Buffer): void {
@@ -377,6 +401,8 @@ export class Pipe implements Peer, Flushable {
   private closed(reason: CloseReason): void {
     const lost = this.queue.frames;
     this.greetingTimer?.cancel();
+    this.frameTimer?.cancel();
+    this.reader.close();
     this.state = 'closed';
     this.writer?.close();
     this.queue.clear();

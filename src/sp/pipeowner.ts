@@ -35,6 +35,8 @@ export interface PipeContext {
   readonly turn: Turn;
   readonly pool: BlockPool;
   readonly owner: PipeOwner;
+  /** Asked before memory for an unfinished frame is taken; told with a negative number when it is given back. */
+  readonly claim: (bytes: number) => boolean;
   /** Of the bodies that are sent, one after another to each pipe. */
   readonly source: WordView;
 }

@@ -68,6 +68,8 @@ const LIMITS: SessionLimits = {
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
+  keptBudget: 0,
+  maxMatching: 0,
   outbox: { inflight: 100, queueLength: 1000, queueBytes: 0, queueQos0: false, writeBuffer: 1 << 20, topicAliases: 0 },
 };
 

@@ -280,6 +280,8 @@ describe('mqtt', () => {
       maxConnectRate: 0,
       maxPendingConnections: 10_000,
       memoryBudget: 0,
+      keptBudget: 0,
+      maxMatchingFilters: 1000,
       sysIntervalMs: 10_000,
     });
     expect(

@@ -39,6 +39,8 @@ const LIMITS: SessionLimits = {
   maxConnectRate: 0,
   maxPendingConnections: 0,
   memoryBudget: 0,
+  keptBudget: 0,
+  maxMatching: 0,
   outbox: {
     inflight: 100,
     queueLength: 1000,

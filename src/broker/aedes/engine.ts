@@ -10,6 +10,7 @@ import { Readable } from 'node:stream';
 import type { Identity } from '../../auth/auth.ts';
 import { Absence, type Timer } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
+import { Ledger } from '../../base/ledger.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import { Slab } from '../../base/slab.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
@@ -28,6 +29,7 @@ import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';
 import { sourceMayWrite } from '../../session/origin.ts';
+import { Pace } from '../../session/pace.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Journal } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
@@ -122,6 +124,8 @@ export class AedesBroker implements Engine {
       stats: newSessionStats(),
       delivery,
       budget,
+      ledger: new Ledger(),
+      pace: new Pace(() => clock.mono()),
       held: new Held(),
       caps,
       contests: new Contests(),

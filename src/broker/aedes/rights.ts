@@ -69,7 +69,7 @@ export class AedesRights {
     // One after the other: what is judged later may not overtake.
     const mine = (front.judging ?? Promise.resolve())
       .then(() => verdict)
-      .then(decided)
+      .then(decided, () => done(new Error('the source of rights does not answer')))
       .then(() => {
         if (front.judging === mine) front.judging = null;
       });
@@ -156,7 +156,7 @@ export class AedesRights {
     }
     const verdict = access.authorizer.subscribe(identity, topic, subscription.qos);
     if (typeof verdict === 'boolean') decided(verdict);
-    else void verdict.then(decided);
+    else void verdict.then(decided, () => done(new Error('the source of rights does not answer'), null));
   }
 
   private roomFor(session: AedesSession, filter: string): boolean {

@@ -56,7 +56,13 @@ export class AedesSessions {
     }
     // A client without an id has been given one by aedes.
     const packet = { ...connect, clientId: client.id };
-    const credentials = credentialsOf(packet, connection.remoteAddress, listener.name, connection.tls);
+    const credentials = credentialsOf(
+      packet,
+      connection.remoteAddress,
+      listener.name,
+      connection.tls,
+      () => front.destroyed,
+    );
     const decide = (result: Awaited<ReturnType<Access['authenticator']['authenticate']>>): void => {
       if (front.destroyed || this.parts.stopping()) return;
       if (!result.accepted) {

@@ -3,6 +3,7 @@
 import type { Absentees, Access, Identity } from '../../auth/auth.ts';
 import { Absence, type Clock, type Timer, within } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
+import { Ledger } from '../../base/ledger.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import { Slab } from '../../base/slab.ts';
@@ -12,7 +13,8 @@ import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
 import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';
 import { Hold, type Message } from '../../mqtt/message.ts';
-import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
+import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
+import type { Subscription } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../../router/topics.ts';
 import { Budget } from '../../session/budget.ts';
@@ -21,9 +23,12 @@ import { Client } from '../../session/client.ts';
 import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';
+import { Pace } from '../../session/pace.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import type { Session } from '../../session/state.ts';
+import { remove } from '../../session/subscribe.ts';
+import { CONNECTION_BYTES, connectionLimit } from '../../session/weight.ts';
 import type { Journal, Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
 import type {
@@ -53,6 +58,8 @@ export interface NativeBrokerOptions {
   readonly turn: Turn;
   /** Output blocks, shared with the SP sockets. */
   readonly pool: BlockPool;
+  /** Where everything that is kept is counted; one of its own when absent. */
+  readonly ledger?: Ledger;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly journal: Journal;
@@ -87,19 +94,27 @@ export class NativeBroker implements Broker {
   private readonly refusals: Log;
   private readonly absence: Absence;
   private readonly forget = (client: Client): void => {
-    this.clients_.delete(client);
+    if (this.clients_.delete(client)) this.core.ledger.add('connections', -CONNECTION_BYTES);
   };
 
   constructor(options: NativeBrokerOptions) {
     this.options = options;
     const delivery = newDeliveryStats();
-    const budget = new Budget(options.clock, options.log, () => options.pool.usedBytes + delivery.queuedBytes);
+    const ledger = options.ledger ?? new Ledger();
+    ledger.keptLimit = options.limits.keptBudget;
+    ledger.watch('unsent', () => options.pool.usedBytes);
+    ledger.watch('queued', () => delivery.queuedBytes);
+    ledger.watch('caches', () => this.core.slab.spare.bytes);
+    const used = (): number => options.pool.usedBytes + delivery.queuedBytes + ledger.of('input');
+    const budget = new Budget(options.clock, options.log, used);
     budget.limit = options.limits.memoryBudget;
     const held = new Held();
     held.limit = heldLimit(options.limits);
     const caps = new Caps(options.log, () => options.clock.mono());
-    const router = new Routes(options.journal, options.clock);
+    const router = new Routes(options.journal, options.clock, ledger);
     router.retainedLimits = options.limits.retained;
+    router.maxMatching = options.limits.maxMatching;
+    router.onCrowded = (receiver, topic, excess) => this.crowded(receiver.clientId, topic, excess);
     router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
     this.core = {
       clock: options.clock,
@@ -115,6 +130,8 @@ export class NativeBroker implements Broker {
       delivery,
       budget,
       absentees: options.absentees,
+      ledger,
+      pace: new Pace(() => options.clock.mono()),
       held,
       caps,
       contests: new Contests(),
@@ -186,6 +203,7 @@ export class NativeBroker implements Broker {
     client.onClosed = (_, session, reason, reasonCode) =>
       this.emit({ kind: 'disconnected', client: this.view(session), reason, reasonCode });
     this.clients_.add(client);
+    this.core.ledger.add('connections', CONNECTION_BYTES);
     client.start();
   }
 
@@ -204,6 +222,8 @@ export class NativeBroker implements Broker {
       }
       if (++this.rateCount > limits.maxConnectRate) why = 'too many connections a second';
     }
+    const most = connectionLimit(limits);
+    if (most > 0 && this.core.ledger.of('connections') >= most) why = 'no memory for more connections';
     if (why === '') return true;
     stats.refused++;
     this.refusals('warn', 'CON-REFUSED', { reason: why });
@@ -218,8 +238,10 @@ export class NativeBroker implements Broker {
   setLimits(limits: SessionLimits): void {
     this.core.limits = limits;
     this.core.budget.limit = limits.memoryBudget;
+    this.core.ledger.keptLimit = limits.keptBudget;
     this.core.held.limit = heldLimit(limits);
     this.core.router.retainedLimits = limits.retained;
+    this.core.router.maxMatching = limits.maxMatching;
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
   }
 
@@ -302,6 +324,26 @@ export class NativeBroker implements Broker {
   private sweep(): void {
     this.core.router.sweep();
     this.core.slab.spare.trim();
+  }
+
+  /** A client has too many filters for one topic: the newest end, and it is told so. Not here and now: routes are being found. */
+  private crowded(clientId: string, topic: string, excess: readonly Subscription[]): void {
+    this.core.pace.later(() => {
+      const session = this.registry.get(clientId);
+      if (session === undefined) return;
+      this.core.turn.enter();
+      let ended = 0;
+      for (const { topicFilter } of excess) {
+        if (!remove(this.core, session, topicFilter)) continue;
+        ended++;
+        this.emit({ kind: 'unsubscribed', clientId, topicFilter });
+      }
+      if (ended > 0) {
+        this.core.caps.refused('matching', clientId, topic);
+        session.client?.disconnect(QUOTA_EXCEEDED, 'too many topic filters match one topic');
+      }
+      this.core.turn.leave();
+    });
   }
 
   private check(): void {

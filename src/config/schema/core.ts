@@ -97,10 +97,19 @@ export const MQTT = block(
       default: 10_000,
       text: 'Connections at once that have not been let in yet; above it new ones are closed. 0 = no limit.',
     }),
+    max_matching_filters: int({
+      default: 1000,
+      text: 'Topic filters of one client that may match the same topic; where more do, the newest end and the client is closed (0x97). 0 = no limit.',
+    }),
     memory_budget: size({
       default: '0B',
       check: (value) => (value === 0 || value >= 1024 * 1024 ? null : 'at least 1MB is needed'),
-      text: 'Bytes that wait for all clients together, queued and unsent; above it publishers are read more slowly, and at one and a half times as much queues take no more. 0 = a quarter of the memory of the machine, at least 64MB and at most 1GB.',
+      text: 'Bytes that wait for all clients together, queued and unsent; above it publishers are read more slowly, and at one and a half times as much queues take no more. 0 = a quarter of the memory of the machine, at least 64MB and at most 1GB, and at most a quarter of what Node.js may use as heap.',
+    }),
+    kept_budget: size({
+      default: '0B',
+      check: (value) => (value === 0 || value >= 1024 * 1024 ? null : 'at least 1MB is needed'),
+      text: 'Memory of what stays when connections end: sessions with their names and wills, subscriptions, retained messages, the trees they are found in. The newest is refused (0x97, before MQTT 5 code 3 or 0x80) where it does not fit; subscriptions may take half, retained messages half, both three quarters. 0 = as much as memory_budget.',
     }),
     sys_interval: duration({
       default: '10s',
