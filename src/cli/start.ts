@@ -36,7 +36,14 @@ export interface GatewayParts {
 
 export type MakeGateway = (loaded: Loaded, parts: GatewayParts) => RunnableGateway;
 
+/** Gives memory back while there is little to do (gateway/tidy.ts). */
+export interface Tidier {
+  start(): void;
+  stop(): void;
+}
+
 export interface StartParts {
+  readonly tidy?: Tidier;
   readonly make: () => Promise<MakeGateway>;
   /** `process`, or a stand-in that emits SIGTERM and so on. */
   readonly signals: EventEmitter;
@@ -164,7 +171,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
       logger.reopen();
       gateway.reload().catch((error: unknown) => logger.log('error', 'GW-RELOAD-FAILED', { error }));
     };
-    await runUntil(gateway, stopped);
+    await runUntil(gateway, stopped, parts.tidy);
     // Whatever hangs in the stop of a stage ends here: a supervisor waits for this process.
     const late = setTimeout(() => signals.force('stopping took too long'), 2 * STOP_DEADLINE_MS);
     await gateway.stop(STOP_DEADLINE_MS);
@@ -177,7 +184,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
 }
 
 /** Starts it and waits for the signal to stop, which may have come while it was still starting. */
-async function runUntil(gateway: RunnableGateway, stopped: Promise<string>): Promise<void> {
+async function runUntil(gateway: RunnableGateway, stopped: Promise<string>, tidy?: Tidier): Promise<void> {
   try {
     await gateway.start();
   } catch (error) {
@@ -186,7 +193,9 @@ async function runUntil(gateway: RunnableGateway, stopped: Promise<string>): Pro
   }
   // Timers and listeners may all be unreferenced; the gateway runs until it is told to end.
   const alive = setInterval(() => {}, 0x7fffffff);
+  tidy?.start();
   await stopped;
+  tidy?.stop();
   clearInterval(alive);
 }
 
@@ -213,7 +222,9 @@ export function registerStart(program: Command, context: Context): void {
     .description('run the gateway in the foreground; SIGTERM stops it, SIGHUP reloads its configuration')
     .action(async (options: { config?: string; set: string[]; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
+      const { processParts, Tidy } = await import('../gateway/tidy.ts');
       const parts: StartParts = {
+        tidy: new Tidy(processParts(systemClock)),
         make: async () => (await import('../gateway/gateway.ts')).createGateway,
         signals: process,
         env: process.env,

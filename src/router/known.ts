@@ -39,6 +39,7 @@ export class TopicTable implements KnownTopics {
   private readonly seed = Math.floor(Math.random() * 0x7fff_ffff);
   private nextSerial = 1;
   private kept = 0;
+  private sweptVersion = 0;
   private lastNamed: Known | null = null;
 
   find(buffer: Uint8Array, start: number, end: number, before: KnownTopic | null): KnownTopic | null {
@@ -98,6 +99,13 @@ export class TopicTable implements KnownTopics {
     if (known === null) return Buffer.from(buffer.buffer, buffer.byteOffset + start, end - start).toString();
     this.lastNamed = known;
     return known.name;
+  }
+
+  /** Forgets routes of other versions. O(topics) after a change. */
+  sweep(version: number): void {
+    if (this.sweptVersion === version) return;
+    this.sweptVersion = version;
+    for (const entry of this.entries) if (entry?.route && entry.route.version !== version) entry.route = null;
   }
 
   /** What it leads to must not stay in memory through those who still hold it. */

@@ -207,7 +207,9 @@ export function admit(
   const { session, present, discarded } = registry.open(identity, packet.version, packet.cleanStart);
   if (present) registry.cancelWill(session);
   session.client = client;
-  session.setAccess(() => client.listener.access());
+  // The session outlives the connection: it must not hold on to it.
+  const { listener } = client;
+  session.setAccess(() => listener.access());
   session.since = core.clock.now();
   session.remote = client.connection.remote;
   session.listener = client.listener.name;

@@ -36,8 +36,8 @@ function place() {
     routes.subscribe({
       receiver,
       topicFilter,
-      filter: topicFilter,
-      shareName: null,
+      filter: topicFilter.replace('$share/g/', ''),
+      shareName: topicFilter.startsWith('$share/') ? 'g' : null,
       qos: 0,
       noLocal: false,
       retainAsPublished: false,
@@ -76,6 +76,32 @@ describe('a route', () => {
     expect(routes.route(topic)).not.toBe(routes.route(topic));
     publish(topic);
     expect(ear.heard).toEqual([topic]);
+  });
+
+  it.each(['t', 'long/'.repeat(100)])(
+    'leads to nobody any more, for whoever kept it, once it is out of date (%#)',
+    (topic) => {
+      const { routes, subscribe } = place();
+      const ear = new Ear('gone');
+      subscribe(ear, '#');
+      subscribe(ear, '$share/g/#');
+      const kept = routes.route(topic);
+      expect([kept.targets.length, kept.groups.length]).toEqual([1, 1]);
+      routes.sweep();
+      expect(kept.targets.length).toBe(1);
+      for (const filter of ['#', '$share/g/#']) routes.unsubscribe(ear, filter);
+      routes.sweep();
+      expect([kept.targets, kept.groups]).toEqual([[], []]);
+    },
+  );
+
+  it('that another has taken the place of leads to nobody', () => {
+    const { routes, subscribe } = place();
+    subscribe(new Ear('a'), 't');
+    const kept = routes.route('t');
+    subscribe(new Ear('b'), 't');
+    expect(routes.route('t').targets.length).toBe(2);
+    expect(kept.targets).toEqual([]);
   });
 
   it('leaves out who may not read the topic, as rights are now', () => {
