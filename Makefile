@@ -6,6 +6,8 @@ SHELL := /bin/bash
 CONF ?= etc/tidegate.conf
 # Seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 60
+# Minutes of `make churn`.
+MINUTES ?= 10
 # Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
 BENCH ?=
 CHAOS ?= --rounds 300
@@ -47,6 +49,9 @@ fuzz: setup ## throw random bytes at every decoder
 
 chaos: setup ## every path under kills, stops, flaps, stalls, clock jumps, a full store: CHAOS="--rounds 300 --seed N"
 	npx tsx test/chaos/run.ts $(CHAOS)
+
+churn: setup ## load that comes and goes for MINUTES=10 (60: an hour), and what memory keeps of it
+	npx tsx test/churn/run.ts --minutes $(MINUTES)
 
 docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md from what stands in the code
 	npx tsx scripts/docs.ts

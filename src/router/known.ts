@@ -38,8 +38,8 @@ export class TopicTable implements KnownTopics {
   /** Nobody outside knows which topics share a set. */
   private readonly seed = Math.floor(Math.random() * 0x7fff_ffff);
   private nextSerial = 1;
-  private kept = 0;
   private sweptVersion = 0;
+  private kept = 0;
   private lastNamed: Known | null = null;
 
   find(buffer: Uint8Array, start: number, end: number, before: KnownTopic | null): KnownTopic | null {

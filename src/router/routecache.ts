@@ -1,5 +1,7 @@
 // Routes found so far, by topic: bounded in number and in memory, since one topic may have thousands of targets. Used by routes.ts.
-// Forgets all when it is full: what is needed is found again. Must not decide whether a route is current: routes.ts compares versions.
+// Forgets all when it is full: what is needed is found again. A route that no longer holds (its version is not the router's) must not keep the
+// receivers of sessions that have ended in memory, wherever somebody still has it: sweep() empties it. Whether a route may be used is
+// for routes.ts to say, which compares versions.
 import { ENTRY_BYTES, OBJECT_BYTES } from '../base/ledger.ts';
 import type { Route } from './router.ts';
 
@@ -18,10 +20,21 @@ function weightOf({ topic, targets, groups }: Route): number {
   return bytes;
 }
 
+/** A route as its finder makes it; to others it is read-only. */
+export interface FoundRoute extends Route {
+  targets: Route['targets'];
+  groups: Route['groups'];
+}
+
+const NOBODY = Object.freeze([]);
+
 export class RouteCache {
   /** Memory of all routes. */
   bytes = 0;
-  private readonly routes = new Map<string, Route>();
+  private readonly routes = new Map<string, FoundRoute>();
+  /** Not kept here, and perhaps with somebody who asked. */
+  private loose: WeakRef<FoundRoute>[] = [];
+  private sweptVersion = 0;
   private readonly onCleared: () => void;
 
   /** @param onCleared whoever keeps a route forgets it too */
@@ -33,21 +46,53 @@ export class RouteCache {
     return this.routes.get(topic);
   }
 
-  set(topic: string, route: Route): void {
-    if (topic.length > LONG_CHARACTERS) return;
+  set(topic: string, route: FoundRoute): void {
+    if (topic.length > LONG_CHARACTERS) {
+      this.loose.push(new WeakRef(route));
+      return;
+    }
     const bytes = weightOf(route);
     const before = this.routes.get(topic);
-    if (before !== undefined) this.bytes -= weightOf(before);
-    else if (this.routes.size >= ROUTES) this.clear();
+    if (before !== undefined) {
+      this.bytes -= weightOf(before);
+      this.routes.delete(topic);
+      empty(before);
+    } else if (this.routes.size >= ROUTES) this.clear();
     if (this.bytes + bytes > ROUTE_BYTES) this.clear();
-    if (bytes > ROUTE_BYTES) return;
+    if (bytes > ROUTE_BYTES) {
+      this.loose.push(new WeakRef(route));
+      return;
+    }
     this.routes.set(topic, route);
     this.bytes += bytes;
   }
 
+  /** Empties and forgets what does not hold any more. O(routes) after a change, else O(routes not kept). */
+  sweep(version: number): void {
+    this.loose = this.loose.filter((reference) => {
+      const route = reference.deref();
+      if (route !== undefined && route.version !== version) empty(route);
+      return route?.version === version;
+    });
+    if (this.sweptVersion === version) return;
+    this.sweptVersion = version;
+    for (const [topic, route] of this.routes) {
+      if (route.version === version) continue;
+      this.bytes -= weightOf(route);
+      this.routes.delete(topic);
+      empty(route);
+    }
+  }
+
   private clear(): void {
+    for (const route of this.routes.values()) this.loose.push(new WeakRef(route));
     this.routes.clear();
     this.bytes = 0;
     this.onCleared();
   }
+}
+
+function empty(route: FoundRoute): void {
+  route.targets = NOBODY;
+  route.groups = NOBODY;
 }

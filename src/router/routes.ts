@@ -7,17 +7,15 @@ import type { Message, Publication } from '../mqtt/message.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { parseShare } from '../mqtt/topic.ts';
 import type { Journal } from '../store/store.ts';
-import { type FoundRoute, RouteCache } from './cache.ts';
 import { TopicTable } from './known.ts';
 import { RETAINED_NODE_BYTES, RetainedStore } from './retained.ts';
-import { RouteCache } from './routecache.ts';
+import { type FoundRoute, RouteCache } from './routecache.ts';
 import type { GroupTargets, RetainedLimits, Route, Router, RouterStats, Subscription } from './router.ts';
 import { SharedGroup } from './shared.ts';
 import { TargetSets } from './targetsets.ts';
 import { TopicCounts } from './topics.ts';
 import { NODE_BYTES, SubscriptionTrie } from './trie.ts';
 
-<<<<<<< HEAD
 /** One subscription beside its filter: as the session has it, as the router has it, an entry in a map of each. */
 const SUBSCRIPTION_BYTES = 5 * OBJECT_BYTES + 2 * ENTRY_BYTES;
 /** What a shared one costs more: its part of the group. */
@@ -25,11 +23,6 @@ const SHARED_BYTES = 2 * (MAP_BYTES + OBJECT_BYTES);
 
 /** Told of filters of one receiver that are too many for one topic; the newest, which are left out. */
 export type OnCrowded = (receiver: Receiver, topic: string, excess: readonly Subscription[]) => void;
-=======
-/** Lists of targets shared by topics, and targets that such a list has at most: its key grows with it. */
-const TARGET_SETS = 4096;
-const SHARED_TARGETS = 256;
->>>>>>> fe60b31 (Routes that no longer hold keep nobody in memory, sessions do not hold their connection, memory is given back when it is quiet)
 
 export class Routes implements Router {
   version = 1;
@@ -44,10 +37,6 @@ export class Routes implements Router {
   maxMatching = 0;
   onCrowded: OnCrowded = () => {};
   private readonly trie = new SubscriptionTrie();
-<<<<<<< HEAD
-=======
-  private readonly routes = new RouteCache();
->>>>>>> fe60b31 (Routes that no longer hold keep nobody in memory, sessions do not hold their connection, memory is given back when it is quiet)
   readonly known = new TopicTable();
   private readonly routes = new RouteCache(() => this.known.forgetRoutes());
   private readonly sets = new TargetSets();
@@ -133,15 +122,10 @@ export class Routes implements Router {
   }
 
   route(topic: string): Route {
-<<<<<<< HEAD
     const known = this.routes.get(topic);
     if (known !== undefined && known.version === this.version) return known;
-=======
-    const known = this.routes.get(topic, this.version);
-    if (known !== null) return known;
->>>>>>> fe60b31 (Routes that no longer hold keep nobody in memory, sessions do not hold their connection, memory is given back when it is quiet)
     const route = this.find(topic);
-    this.routes.add(route);
+    this.routes.set(topic, route);
     return route;
   }
 
@@ -246,7 +230,7 @@ export class Routes implements Router {
   sweep(): void {
     this.routes.sweep(this.version);
     this.known.sweep(this.version);
-    if (this.setsVersion !== this.version) this.sets.clear();
+    this.sets.sweep(this.version);
     this.store.sweep(this.clock.steady(), (topic) => {
       if (this.journal.durable) this.journal.retainedDelete(topic);
     });
@@ -316,27 +300,7 @@ export class Routes implements Router {
     hold.done(QUOTA_EXCEEDED);
   }
 
-<<<<<<< HEAD
-  private find(topic: string): Route {
-=======
-  /** The same array for the same subscriptions: topics with equal targets are known by it. */
-  private targetsOf(byReceiver: ReadonlyMap<Receiver, readonly Subscription[]>): readonly Target[] {
-    if (this.setsVersion !== this.version || this.sets.size >= TARGET_SETS) {
-      this.sets.clear();
-      this.setsVersion = this.version;
-    }
-    const ranks = byReceiver.size <= SHARED_TARGETS ? ranksOf(byReceiver) : null;
-    const known = ranks === null ? undefined : this.sets.get(ranks);
-    if (known !== undefined) return known;
-    const targets: Target[] = [];
-    for (const list of byReceiver.values()) targets.push(merge(list));
-    targets.sort((a, b) => a.order - b.order);
-    if (ranks !== null) this.sets.set(ranks, targets);
-    return targets;
-  }
-
   private find(topic: string): FoundRoute {
->>>>>>> fe60b31 (Routes that no longer hold keep nobody in memory, sessions do not hold their connection, memory is given back when it is quiet)
     const { subscriptions, groups } = this.trie.match(topic);
     const byReceiver = new Map<Receiver, Subscription[]>();
     for (const subscription of subscriptions) {

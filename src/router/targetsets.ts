@@ -39,6 +39,11 @@ export class TargetSets {
     return targets;
   }
 
+  /** Forgets lists of another version. */
+  sweep(version: number): void {
+    if (this.version !== version) this.clear(version);
+  }
+
   private clear(version: number): void {
     this.sets.clear();
     this.bytes = 0;

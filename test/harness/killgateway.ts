@@ -62,6 +62,8 @@ export async function gatewayProgram(root = ROOT): Promise<Program> {
 export interface Surroundings {
   /** Environment variables on top of the present ones. */
   readonly env?: NodeJS.ProcessEnv;
+  /** Options of Node.js itself. */
+  readonly nodeArgs?: readonly string[];
   /** Called between a kill and the next start. */
   readonly afterKill?: (folder: string) => void;
 }
@@ -93,11 +95,15 @@ export class KillGateway {
   /** Starts it and waits until it is ready, unless it runs. */
   async start(): Promise<void> {
     if (this.child !== null) return;
-    const child = spawn(process.execPath, [this.program.main, 'start', '-c', this.file], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      cwd: this.folder,
-      env: { ...process.env, ...this.surroundings.env },
-    });
+    const child = spawn(
+      process.execPath,
+      [...(this.surroundings.nodeArgs ?? []), this.program.main, 'start', '-c', this.file],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        cwd: this.folder,
+        env: { ...process.env, ...this.surroundings.env },
+      },
+    );
     this.child = child;
     this.text = '';
     await new Promise<void>((resolve, reject) => {
@@ -113,6 +119,10 @@ export class KillGateway {
       child.stderr?.setEncoding('utf8').on('data', take);
       child.once('exit', (code) => reject(new Error(`the gateway ended with ${code}: ${this.text}`)));
     });
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.child?.kill(name);
   }
 
   /** Ends it without warning. */
