@@ -100,6 +100,27 @@ test('a kill while clients publish loses nothing that was acknowledged', async (
   expect(numbers(watch.bodies.slice(0, acknowledged))).toEqual(counted(acknowledged));
 }, 60_000);
 
+test('what a peer that does not read was not sent yet survives a kill, though it was acknowledged', async () => {
+  await start(SPOOL);
+  const client = await firehose();
+  const { socket, watch } = peer('pull0', `ipc://${gateway.folder}/p.ipc`);
+  await watch.until(() => watch.count('pipe-up') === 1);
+  socket.pause();
+  const large = (i: number): Buffer => Buffer.from(`${String(i).padStart(8, '0')}${'.'.repeat(4000)}`);
+  const sent = client.publish('b', 1, 500, large);
+  await client.until(() => client.acknowledged > 100);
+  const { acknowledged } = client;
+  await gateway.kill();
+  await sent;
+  await gateway.start();
+  socket.resume();
+  await watch.until(() => watch.count('pipe-up') === 2);
+  const again = await firehose();
+  await again.publish('b', 1, 1, () => numbered(9999));
+  await watch.until(() => numbers(watch.bodies).includes(9999));
+  expect(firsts(numbers(watch.bodies)).slice(0, acknowledged)).toEqual(counted(acknowledged));
+}, 60_000);
+
 test('peers find a gateway that was killed in a burst and go on in order', async () => {
   await start(`persistence { enable = false }
     bridges.nng.pub.p { enable = true, pub_url = "ipc://{dir}/p.ipc", forwards = [ { local_topic = "b", remote_topic = "b", nng_delimiter = ":" } ] }

@@ -201,7 +201,7 @@ export class SpoolStub {
 
   /** What was told so far is on the disk, or (0x97) cannot be put there. */
   commit(reasonCode = 0): void {
-    for (const hold of this.waiting.splice(0)) hold.done(reasonCode);
+    for (const hold of this.waiting.splice(0)) reasonCode === 0 ? hold.done() : hold.unstored(reasonCode);
   }
 }
 

@@ -19,8 +19,11 @@ export interface AcksOptions {
   readonly most: number;
   /** Reading stops (true) or goes on (false). */
   readonly pause: (paused: boolean) => void;
-  /** A message cannot be kept here: it must not be acknowledged, so that the remote keeps it. */
-  readonly unkept: (packetId: number, reasonCode: number) => void;
+  /**
+   * A message is not stored: it must not be acknowledged, so that the remote keeps it.
+   * `refused`: somebody has not taken it; else it is in memory, and is stored when that is possible.
+   */
+  readonly unkept: (packetId: number, reasonCode: number, refused: boolean) => void;
 }
 
 export class RemoteAcks {
@@ -49,7 +52,7 @@ export class RemoteAcks {
     this.pending.push(pending);
     hold?.whenDone((code) => {
       pending.settled = true;
-      if (code >= 0x80) this.options.unkept(packetId, code);
+      if (code >= 0x80) this.options.unkept(packetId, code, hold.refused);
       else this.drain();
     });
     const { most } = this.options;

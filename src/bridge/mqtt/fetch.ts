@@ -157,7 +157,7 @@ export class Fetcher {
     const both = new Hold();
     for (const one of [before, hold]) {
       both.add();
-      one.whenDone((code) => both.done(code));
+      one.whenDone((code) => (one.refused ? both.done(code) : both.unstored(code)));
     }
     this.lastHold = both;
   }

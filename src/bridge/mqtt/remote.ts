@@ -115,8 +115,9 @@ export class Remote implements OutLink {
       version: options.protoVer,
       most: options.maxRecvQueueLen,
       pause: (paused) => (paused ? connection.pause() : connection.resume()),
-      unkept: (packetId, reasonCode) => {
-        session.refused(packetId);
+      unkept: (packetId, reasonCode, refused) => {
+        // The remote sends it again: a message that is in memory is not to be taken a second time.
+        if (refused) session.refused(packetId);
         this.fail('lost', `a message of the remote broker could not be kept, ${reasonText(reasonCode)}`, null);
       },
     });

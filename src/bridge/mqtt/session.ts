@@ -58,6 +58,8 @@ export class RemoteSession {
 
   /** A message has been accepted under this identifier. Gives what PUBREC waits for; `hold` is what the message itself waits for. */
   received(packetId: number, hold: Hold | null): Hold | null {
+    // A message that somebody has not taken comes again: it is a new one then.
+    if (hold?.refused === true) return hold;
     this.inbound.add(packetId);
     return this.store(packetId, hold);
   }

@@ -55,6 +55,7 @@ export class Backlog {
   /** Of the first frame that was spooled here; -1 = none yet. */
   private firstSequence = -1;
   private timer: Timer | null = null;
+  private soon = false;
   private emptied: (() => void) | null = null;
   private draining = false;
 
@@ -189,7 +190,13 @@ export class Backlog {
 
   private handedOver(waiting: Waiting, socket: SpSocket): void {
     this.handed.push({ waiting, receipt: socket.receipt() });
-    this.lookLater();
+    if (this.soon) return;
+    // A connection that takes it at once, with the end of this turn, spares the journal the frame.
+    this.soon = true;
+    setImmediate(() => {
+      this.soon = false;
+      this.look();
+    });
   }
 
   private lookLater(): void {

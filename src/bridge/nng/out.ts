@@ -158,15 +158,20 @@ export class NngOut {
     from: Publication,
     qos: Qos,
   ): void {
-    const { socket, backlog } = this;
-    if (socket !== null && backlog.length === 0 && !this.link.away && socket.send(head, bytes, start, end)) {
+    const { socket, backlog, spool } = this;
+    // Acknowledged is kept: what a peer's connection has not taken yet would go down with this process.
+    const kept = qos > 0 && this.options.spool > 0 && rule.options.qos > 0 && spool.durable;
+    if (!kept && socket !== null && backlog.length === 0 && !this.link.away && socket.send(head, bytes, start, end)) {
       rule.counters.forwarded.value++;
       rule.counters.bytes.value += end - start;
       return;
     }
     const away = this.link.away;
-    if (this.options.spool > 0 && rule.options.qos > 0 && (away || backlog.spooling)) {
-      if (this.keepInSpool(rule, head, bytes, start, end, from, qos)) return;
+    if (this.options.spool > 0 && rule.options.qos > 0 && (kept || away || backlog.spooling)) {
+      if (this.keepInSpool(rule, head, bytes, start, end, from, qos)) {
+        if (!away) backlog.drain();
+        return;
+      }
     } else if (away && !backlog.keeps) {
       rule.counters.drop('no-peer');
       return;

@@ -559,6 +559,23 @@ describe('remote to local', () => {
     expect((await call.packet(PUBCOMP)).packetId).toBe(7);
   });
 
+  test('a QoS 2 message that could not be stored yet is not acknowledged, and not published again when the remote repeats it', async () => {
+    const b = bench({ ...FETCH, cleanStart: false }, [], true);
+    const call = await b.connected();
+    b.spool.slow = true;
+    call.message('down/x', 'once', 2, 7);
+    await b.clock.advanceAsync(10);
+    b.spool.commit(0x97);
+    await call.until(() => call.closed);
+    await b.clock.advanceAsync(5000);
+    const again = await b.connected(null, true);
+    again.message('down/x', 'once', 2, 7, null, true);
+    await b.clock.advanceAsync(10);
+    b.spool.commit();
+    expect((await again.packet(PUBREC)).packetId).toBe(7);
+    expect(b.broker.published.map(({ payload }) => payload)).toEqual(['once']);
+  });
+
   test('after a restart the remote repeats a QoS 2 message, and it is acknowledged and not published again', async () => {
     const session: StoredSession = {
       clientId: '\u0001mqtt:up',
