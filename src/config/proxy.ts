@@ -37,7 +37,10 @@ export interface MapEntry {
 /** Its values are in the order of the file. */
 export type ProxyMapConfig = Omit<NonNullable<ProxyKeys['map']>, 'values'> & { readonly values: readonly MapEntry[] };
 
-export type ProxyConfig = Omit<ProxyKeys, 'tls' | 'routes' | 'map' | 'deny' | 'allow' | 'filter' | 'inspect'> &
+export type ProxyConfig = Omit<
+  ProxyKeys,
+  'tls' | 'websocket' | 'routes' | 'map' | 'deny' | 'allow' | 'filter' | 'inspect'
+> &
   Placed & {
     readonly name: string;
     readonly host: string;
@@ -45,6 +48,14 @@ export type ProxyConfig = Omit<ProxyKeys, 'tls' | 'routes' | 'map' | 'deny' | 'a
     readonly tls: TlsServerConfig | null;
     readonly tlsNames: readonly TlsNameConfig[];
     readonly useIdentityAsUsername: boolean;
+    /** null = no WebSocket. */
+    readonly web: {
+      /** null = any. */
+      readonly paths: readonly string[] | null;
+      /** null = any. */
+      readonly origins: readonly string[] | null;
+      readonly maxMessageBytes: number;
+    } | null;
     readonly routes: readonly RouteConfig[];
     readonly map: ProxyMapConfig | null;
     /** Each a list of conditions that all have to fit. */

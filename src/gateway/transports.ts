@@ -166,7 +166,14 @@ export function proxyTransports(): ProxyTransports {
 }
 
 function proxyListener(at: ListenAt, options: ListenerOptions): ProxyListener {
-  const { host, port, tls, tlsNames } = at;
+  const { host, port, tls, tlsNames, web } = at;
+  if (web !== null) {
+    return new LazyListener(async () => {
+      const { listenWs, MQTT_SUBPROTOCOLS } = await import('../transport/ws.ts');
+      const shared = { ...options, host, port, path: '/mqtt', ...web, subprotocols: MQTT_SUBPROTOCOLS };
+      return listenWs(tls === null ? shared : { ...shared, tls, names: namesOf(tls, tlsNames) });
+    });
+  }
   if (tls === null) return listenTcp({ ...options, host, port });
   return new LazyListener(async () => {
     const { listenTls } = await import('../transport/tls.ts');

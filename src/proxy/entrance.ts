@@ -262,6 +262,7 @@ function doorDiffers(before: ProxyOptions, after: ProxyOptions): boolean {
       o.port,
       o.tls,
       o.tlsNames,
+      o.web,
       o.maxConnections,
       o.prereadTimeoutMs,
       o.proxyProtocol,

@@ -178,7 +178,8 @@ export class Pool {
   private target(peer: Peer): DialTarget {
     const { path, host, port } = peer.server;
     if (path !== null) return { kind: 'unix', path };
-    const { tls } = this.options;
+    const { tls, protocol, path: request } = this.options;
+    if (protocol === 'ws') return webTarget(peer, tls, request);
     if (tls === null) return { kind: 'tcp', host: peer.host, port };
     // The name that was configured is asked for and verified, whatever address it stands for now.
     return { kind: 'tls', host: peer.host, port, tls: { ...tls, serverName: tls.serverName ?? host } };
@@ -301,6 +302,19 @@ export class Pool {
     place.peers = peers;
     return 'changed';
   }
+}
+
+/** The address is dialled, the configured name is asked for: in the Host header and, with TLS, for the certificate. */
+function webTarget(
+  { host: address, server: { host, port } }: Peer,
+  tls: UpstreamOptions['tls'],
+  path: string,
+): DialTarget {
+  const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const web = { url: `${tls === null ? 'ws' : 'wss'}://${place}${path}`, subprotocol: 'mqtt', address };
+  return tls === null
+    ? { kind: 'ws', ...web }
+    : { kind: 'wss', ...web, tls: { ...tls, serverName: tls.serverName ?? host } };
 }
 
 function newPeer(server: ServerOptions, address: string, { from, metadata }: Wanted): Peer {

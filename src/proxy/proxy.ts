@@ -75,6 +75,15 @@ export interface TlsNameOptions {
   readonly keyPassword: string | null;
 }
 
+/** MQTT over WebSocket in front of a proxy. */
+export interface WebOptions {
+  /** Paths that are served; null = any. */
+  readonly paths: readonly string[] | null;
+  /** Values of the Origin header that browsers may come with; null = any. */
+  readonly origins: readonly string[] | null;
+  readonly maxMessageBytes: number;
+}
+
 /** undefined = leave the field, null = remove it, text = a template. */
 export interface SetOptions {
   readonly clientId: string | null | undefined;
@@ -94,8 +103,10 @@ export interface ProxyOptions {
   readonly host: string;
   readonly port: number;
   /** udp: datagrams, one session for each address and port of a client; nothing is read of them. */
-  readonly protocol: 'tcp' | 'udp';
+  readonly protocol: 'tcp' | 'udp' | 'ws' | 'wss';
   readonly udpTimeoutMs: number;
+  /** null = no WebSocket. */
+  readonly web: WebOptions | null;
   readonly tls: TlsServerOptions | null;
   readonly tlsNames: readonly TlsNameOptions[];
   readonly useIdentityAsUsername: boolean;
@@ -191,6 +202,10 @@ export interface UpstreamOptions {
   readonly discover: DiscoveryOptions | null;
   readonly health: HealthOptions | null;
   readonly tls: TlsClientOptions | null;
+  /** ws: MQTT over WebSocket; with TLS it is wss. */
+  readonly protocol: 'tcp' | 'ws';
+  /** Of the WebSocket request. */
+  readonly path: string;
   readonly slowStartMs: number;
   readonly dnsRefreshMs: number;
   readonly sendProxyProtocol: 'off' | 'v1' | 'v2';
@@ -202,6 +217,8 @@ export const LOCAL = 'local';
 export interface ListenAt {
   readonly host: string;
   readonly port: number;
+  /** null = bytes as they are. */
+  readonly web: WebOptions | null;
   readonly tls: TlsServerOptions | null;
   readonly tlsNames: readonly TlsNameOptions[];
 }

@@ -120,14 +120,16 @@ async function dialWs(target: WsTarget, attempt: Attempt, options: DialOptions):
   const { openWebSocket } = await import('./wsdial.ts');
   const { maxMessageBytes = 0, framed = false } = options;
   const client = { url: url.href, subprotocol: target.subprotocol, maxMessageBytes, framed };
-  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  const named = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  const host = target.address ?? named;
   if (target.kind === 'ws') {
     const socket = await dialSocket({ host, port: url.port === '' ? 80 : Number(url.port) }, attempt);
     if (options.preface !== undefined) socket.write(options.preface);
     return attempt.within(socket, openWebSocket(socket, socket, peerOf(socket), null, client));
   }
   const tls = target.tls ?? SYSTEM_TLS;
-  const place = { host, port: url.port === '' ? 443 : Number(url.port), tls, alpn: ['http/1.1'] };
+  const asked = { ...tls, serverName: tls.serverName ?? named };
+  const place = { host, port: url.port === '' ? 443 : Number(url.port), tls: asked, alpn: ['http/1.1'] };
   const { socket, secured, peer, info } = await dialTls(place, attempt, options);
   return attempt.within(socket, openWebSocket(secured, socket, peer, info, client));
 }

@@ -178,7 +178,14 @@ export type DialTarget =
       readonly alpn?: readonly string[];
       readonly interface?: string;
     }
-  | { readonly kind: 'ws' | 'wss'; readonly url: string; readonly subprotocol: string; readonly tls?: TlsClientOptions }
+  | {
+      readonly kind: 'ws' | 'wss';
+      readonly url: string;
+      readonly subprotocol: string;
+      readonly tls?: TlsClientOptions;
+      /** Connected to in the place of the URL's host, which is still asked for. */
+      readonly address?: string;
+    }
   /** A path, or an abstract name with a leading NUL. */
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'memory'; readonly name: string };

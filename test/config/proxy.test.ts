@@ -215,6 +215,26 @@ describe('upstreams', () => {
     expect(problems(`upstreams.a { discover { ${keys} } }`).join()).toContain(problem);
   });
 
+  test.each([
+    ['default = a, protocol = wss', 'protocol: wss needs tls'],
+    ['default = a, protocol = ws, half_close = true', 'half_close: a WebSocket ends both ways at once'],
+    ['default = a, protocol = ws, non_mqtt = pass', 'non_mqtt: only MQTT is carried over WebSocket here'],
+    ['default = a, websocket.path = "/x"', 'websocket: has no effect without protocol = ws or wss'],
+    ['default = a, protocol = ws, websocket.path = x', 'websocket.path: any, or a path such as /mqtt expected'],
+  ])('a proxy over WebSocket with %s is refused', (keys, problem) => {
+    expect(problems(proxy(keys)).join()).toContain(problem);
+  });
+
+  test('servers that are spoken to over WebSocket have host and port', () => {
+    const text = (keys: string) => `upstreams.a { ${keys} }`;
+    expect(problems(text('servers = [ { addr = "unix:/run/s" } ], protocol = ws')).join()).toContain(
+      'ws needs servers',
+    );
+    expect(problems(text('servers = [ { addr = "h:1" } ], path = "/x"')).join()).toContain(
+      'no effect without protocol = ws',
+    );
+  });
+
   test('servers that are all down are warned about', () => {
     expect(warnings('upstreams.a { servers = [ { addr = "h:1", down = true } ] }').join()).toContain(
       'every server is down',

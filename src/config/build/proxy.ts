@@ -27,13 +27,14 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
   checkTargets(block, pools, sink);
   if (!block.preread) checkPlain(block, sink);
   checkUdp(block, sink);
+  checkWeb(block, sink);
   checkFilter(block, sink);
   checkTemplates(block, hasEnv, sink);
   const { host, port } = address(block.bind);
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
     sink.refuse(block.tls, 'use_identity_as_username', 'needs verify_peer, else anybody could be anyone');
   }
-  const { tls, routes, map, split, deny, allow, filter, inspect, ...own } = effective(PROXY.item, block);
+  const { tls, websocket, routes, map, split, deny, allow, filter, inspect, ...own } = effective(PROXY.item, block);
   checkShares(block.split, sink);
   for (const route of block.routes) checkShares(route.split, sink);
   return {
@@ -43,6 +44,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     port,
     tls: block.tls === null ? null : tlsServer(block.tls, sink),
     tlsNames: tlsNames(block.tls?.certificates ?? []),
+    web: isWeb(block) ? webOf(websocket) : null,
     useIdentityAsUsername: tls?.useIdentityAsUsername ?? false,
     proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
     routes: routes.map((route, i) => ({
@@ -120,6 +122,32 @@ function checkUdp(block: ProxyKeys, sink: Sink): void {
   if (block.default === LOCAL) sink.refuse(block, 'default', 'the built-in broker does not speak udp');
 }
 
+function isWeb({ protocol }: ProxyKeys): boolean {
+  return protocol === 'ws' || protocol === 'wss';
+}
+
+function checkWeb(block: ProxyKeys, sink: Sink): void {
+  if (!isWeb(block)) {
+    if (sink.written(block, 'websocket')) sink.refuse(block, 'websocket', 'has no effect without protocol = ws or wss');
+    return;
+  }
+  if (block.protocol === 'wss' && block.tls === null) sink.refuse(block, 'protocol', 'wss needs tls');
+  if (block.protocol === 'ws' && block.tls !== null) sink.refuse(block, 'protocol', 'with tls it is wss');
+  if (block.half_close) sink.refuse(block, 'half_close', 'a WebSocket ends both ways at once');
+  if (block.non_mqtt === 'pass') sink.refuse(block, 'non_mqtt', 'only MQTT is carried over WebSocket here');
+}
+
+type WebKeys = Effective<ProxyKeys>['websocket'];
+
+/** Where the path is not said /mqtt and / are served, as listeners do. */
+function webOf({ path, origins, maxMessageSize }: WebKeys): NonNullable<ProxyConfig['web']> {
+  return {
+    paths: path === null ? ['/mqtt', '/'] : path === 'any' ? null : [path],
+    origins: origins.length > 0 ? origins : null,
+    maxMessageBytes: maxMessageSize,
+  };
+}
+
 function checkFilter(block: ProxyKeys, sink: Sink): void {
   if (!block.inspect) {
     if (sink.written(block, 'filter')) sink.refuse(block, 'filter', 'has no effect without inspect = true');
@@ -168,6 +196,10 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
   const hashes = block.balance === 'hash' || block.balance === 'consistent_hash';
   if (!hashes && sink.written(block, 'hash_key'))
     sink.doubt(block, 'hash_key', 'only balance = hash and consistent_hash use it');
+  if (block.protocol === 'ws' && block.servers.some((server) => server.addr.startsWith('unix:')))
+    sink.refuse(block, 'protocol', 'ws needs servers with host and port');
+  if (block.protocol === 'tcp' && sink.written(block, 'path'))
+    sink.refuse(block, 'path', 'has no effect without protocol = ws');
   checkEnv(block, 'hash_key', block.hash_key, hasEnv, sink);
   if (block.health !== null && block.health.password !== null && block.health.username === null)
     sink.refuse(block.health, 'password', 'needs a username');

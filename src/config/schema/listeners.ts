@@ -193,14 +193,14 @@ const IDENTITY = {
     text: 'The same with the whole subject, as in "CN=sensor-1,O=Plant".',
   }),
 };
-const ORIGINS = {
+export const ORIGINS = {
   origins: list(text({ text: 'An origin.', check: checkOrigin }), {
     single: true,
     text: 'Pages of these origins may connect; empty = of any; a bare host stands for http and https on any port. Clients that are no browsers send no origin and are not asked for one.',
     example: ['https://panel.example'],
   }),
 };
-const WS_PATH = {
+export const WS_PATH = {
   path: text({
     default: null,
     text: 'Path of the request, instead of that in bind; any = every path. Without either /mqtt and / are served.',

@@ -6,7 +6,7 @@ import { isNull, type ScalarNode } from '../text/node.ts';
 import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key, Quantity } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
-import { CERTIFICATES, checkBind, PROXY_FROM, TLS_CLIENT, TLS_SERVER } from './listeners.ts';
+import { CERTIFICATES, checkBind, ORIGINS, PROXY_FROM, TLS_CLIENT, TLS_SERVER, WS_PATH } from './listeners.ts';
 import { MATCH } from './match.ts';
 
 /** Variables a template may hold. */
@@ -178,10 +178,18 @@ export const PROXY = named(
     {
       enable: flag({ default: true, text: 'Whether the proxy runs.' }),
       bind: text({ text: 'Address and port to listen on.', check: checkBind, example: '0.0.0.0:11883' }),
-      protocol: word(['tcp', 'udp'], {
+      protocol: word(['tcp', 'udp', 'ws', 'wss'], {
         default: 'tcp',
-        text: 'udp passes datagrams on, one session for each address and port of a client; needs preread = false.',
+        text: 'ws and wss: MQTT over WebSocket. udp passes datagrams on, one session for each address and port of a client; needs preread = false.',
       }),
+      websocket: block(
+        {
+          ...WS_PATH,
+          ...ORIGINS,
+          max_message_size: size({ default: '10MB', min: 16, max: 268_435_460, text: 'Largest WebSocket message.' }),
+        },
+        { unknown: 'error', text: 'With protocol ws and wss.' },
+      ),
       udp_timeout: duration({ default: '60s', min: 10, text: 'Silence that ends a session of datagrams.' }),
       tls: optional(
         {
@@ -389,6 +397,12 @@ export const UPSTREAMS = named(
         { unknown: 'error', text: 'Active health checks.' },
       ),
       tls: optional(TLS_CLIENT, { unknown: 'error', text: 'Speak TLS to the servers.' }),
+      protocol: word(['tcp', 'ws'], { default: 'tcp', text: 'ws: MQTT over WebSocket; with tls it is wss.' }),
+      path: text({
+        default: '/mqtt',
+        text: 'Path of the WebSocket request.',
+        check: (value) => (/^\/\S{0,1000}$/.test(value) ? null : 'a path such as /mqtt expected'),
+      }),
       slow_start: duration({
         default: '0s',
         text: 'Time in which a server that came back gets its full share. 0 = at once.',
