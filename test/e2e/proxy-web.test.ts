@@ -1,11 +1,16 @@
 // Proxies over WebSocket: in front, towards servers, with and without TLS; CONNECT is read and rewritten within.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
 import { freePort } from '../harness/mosquitto.ts';
+
+/** CONNECT of 3.1.1, client id "dev". */
+const CONNECT = Buffer.from('100f00044d515454040200000003646576', 'hex');
 
 const undo: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -117,9 +122,14 @@ upstreams.u { servers = [ { addr = "localhost:${inner}" } ], protocol = ws, tls 
 upstreams.w { servers = [ { addr = "127.0.0.1:${inner}" } ], protocol = ws, tls { ca = "${ca}", servername = "other.example" } }
 proxy.p { bind = "127.0.0.1:${port}", protocol = wss, tls { keyfile = "${key}", certfile = "${cert}" }, default = u }
 proxy.w { bind = "127.0.0.1:${wrong}", default = w, connect_timeout = 2s }`);
-    const web = await client(`wss://localhost:${port}/mqtt`, { ca: readFileSync(ca) });
+    const web = await client(`wss://localhost:${port}/mqtt`, { wsOptions: { ca: readFileSync(ca) } });
     expect((await across(web, web, 'secret')).toString()).toBe('secret');
-    await expect(client(`mqtt://127.0.0.1:${wrong}`)).rejects.toThrow();
+    const refused = connect(wrong, '127.0.0.1');
+    refused
+      .on('error', () => {})
+      .resume()
+      .write(CONNECT);
+    await once(refused, 'close');
     expect(made.gateway.metrics.value('tidegate_proxy_upstream_failures_total', { upstream: 'w' })).toBe(1);
   });
 });
