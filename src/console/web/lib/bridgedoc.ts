@@ -18,6 +18,10 @@ export interface RuleForm {
   /** pub: any, live, retained; sub: true, false. */
   readonly retain: string;
   readonly match: string;
+  /** topic or payload; "" = as the preset of the bridge has it. */
+  readonly frame: string;
+  /** strip, keep or add; "" as for frame. */
+  readonly trace: string;
   readonly enable: boolean;
   /** Keys that the form has no field for. */
   readonly more: Readonly<Record<string, unknown>>;
@@ -44,6 +48,8 @@ export function emptyRule(): RuleForm {
     qos: '0',
     retain: '',
     match: 'prefix',
+    frame: '',
+    trace: '',
     enable: true,
     more: {},
   };
@@ -64,7 +70,9 @@ export function emptyBridge(type: BridgeType): BridgeForm {
   };
 }
 
-const RULE_KEYS = ['local_topic', 'remote_topic', 'nng_delimiter', 'qos', 'retain', 'match', 'enable'];
+const RULE_KEYS = [
+  ...['local_topic', 'remote_topic', 'nng_delimiter', 'qos', 'retain', 'match', 'frame', 'trace', 'enable'],
+];
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
   ...['type', 'name', 'enable', 'mode', 'pub_url', 'sub_url', 'push_url', 'pull_url', 'pair_url'],
@@ -84,6 +92,8 @@ export function ruleForm(rule: Rule): RuleForm {
     qos: String(rule.qos ?? 0),
     retain: String(rule.retain ?? ''),
     match: String(rule.match ?? 'prefix'),
+    frame: String(rule.frame ?? ''),
+    trace: String(rule.trace ?? ''),
     enable: rule.enable ?? true,
     more: without(rule, RULE_KEYS),
   };
@@ -118,6 +128,8 @@ export function ruleDocument(type: Direction, rule: RuleForm): Record<string, un
     qos,
     ...(rule.retain === '' ? {} : { retain }),
     ...(type === 'sub' ? { match: rule.match } : {}),
+    ...(rule.frame === '' ? {} : { frame: rule.frame }),
+    ...(rule.trace === '' ? {} : { trace: rule.trace }),
   };
 }
 

@@ -1,7 +1,10 @@
 // Which bytes of a bridge's frame are topic, delimiter and payload. Pure; used by the rule tester and its tests.
 // The gateway says what a rule makes of an input; this only finds the borders in it.
 
-export type Part = 'topic' | 'delimiter' | 'payload' | 'frame';
+export type Part = 'topic' | 'delimiter' | 'trace' | 'payload' | 'frame';
+
+/** A trace header in front of a payload: 0A CE and 24 bytes of ids. */
+const TRACE_BYTES = 26;
 
 export interface Segment {
   readonly part: Part;
@@ -28,6 +31,21 @@ function filled(segments: readonly Segment[]): Segment[] {
   return segments.filter(({ start, end }) => end > start);
 }
 
+/** Where a payload that ends at `end` and may have a trace header in front of it begins, header included. */
+function tracedStart(frame: Uint8Array, payloadStart: number): number {
+  const at = payloadStart - TRACE_BYTES;
+  return at >= 0 && frame[at] === 0x0a && frame[at + 1] === 0xce ? at : payloadStart;
+}
+
+/** A frame without topic: a trace header, if there is one, and the payload in whatever form. */
+export function cutPayload(frame: Uint8Array): Segment[] {
+  const start = frame.length >= TRACE_BYTES && tracedStart(frame, TRACE_BYTES) === 0 ? TRACE_BYTES : 0;
+  return filled([
+    { part: 'trace', start: 0, end: start },
+    { part: 'payload', start, end: frame.length },
+  ]);
+}
+
 /**
  * Cuts a frame at the payload that ends it, and at the delimiter before that. A payload that was packed on its way (base64, JSON) does not
  * stand in the frame: then the first delimiter is the border, and without one the frame is one piece.
@@ -37,15 +55,18 @@ export function cut(frame: Uint8Array, payload: Uint8Array, delimiter: Uint8Arra
   let delimiterStart = -1;
   if (endsWith(frame, frame.length, payload)) {
     payloadStart = frame.length - payload.length;
-    delimiterStart = endsWith(frame, payloadStart, delimiter) ? payloadStart - delimiter.length : payloadStart;
+    const head = tracedStart(frame, payloadStart);
+    delimiterStart = endsWith(frame, head, delimiter) ? head - delimiter.length : head;
   } else {
     delimiterStart = indexOf(frame, delimiter);
     payloadStart = delimiterStart < 0 ? -1 : delimiterStart + delimiter.length;
   }
   if (payloadStart < 0) return filled([{ part: 'frame', start: 0, end: frame.length }]);
+  const delimiterEnd = tracedStart(frame, payloadStart);
   return filled([
     { part: 'topic', start: 0, end: delimiterStart },
-    { part: 'delimiter', start: delimiterStart, end: payloadStart },
+    { part: 'delimiter', start: delimiterStart, end: Math.min(payloadStart, delimiterEnd) },
+    { part: 'trace', start: delimiterEnd, end: payloadStart },
     { part: 'payload', start: payloadStart, end: frame.length },
   ]);
 }

@@ -47,6 +47,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
   const [testing, setTesting] = useState(false);
   const type: Direction = list === 'forwards' ? 'pub' : 'sub';
   const set = (more: Partial<RuleForm>): void => onRule({ ...rule, ...more });
+  const topical = rule.frame !== 'payload';
   const problem = (key: string): string | undefined => problems.get(`${list}/${index}/${key}`);
   const mqtt = (
     <TextField
@@ -78,16 +79,41 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
         <IconButton icon="trash" label={t('Remove rule {n}', { n: index + 1 })} onClick={onRemove} />
       </div>
       <div class="fields">
-        {type === 'pub' ? mqtt : nng}
-        <TextField
-          label={t('Delimiter')}
-          value={rule.nng_delimiter}
-          onValue={(nng_delimiter) => set({ nng_delimiter })}
-          problem={problem('nng_delimiter')}
-          placeholder={DEFAULT_DELIMITER}
-          mono
+        {type === 'pub' ? mqtt : topical && nng}
+        {topical && (
+          <TextField
+            label={t('Delimiter')}
+            value={rule.nng_delimiter}
+            onValue={(nng_delimiter) => set({ nng_delimiter })}
+            problem={problem('nng_delimiter')}
+            placeholder={DEFAULT_DELIMITER}
+            mono
+          />
+        )}
+        {type === 'pub' ? topical && nng : mqtt}
+        <SelectField
+          label={t('Frame')}
+          value={rule.frame}
+          onValue={(frame) => set({ frame })}
+          options={[
+            ['', t('default')],
+            ['topic', t('topic, delimiter, payload')],
+            ['payload', t('payload alone')],
+          ]}
+          problem={problem('frame')}
         />
-        {type === 'pub' ? nng : mqtt}
+        <SelectField
+          label={t('Trace header')}
+          value={rule.trace}
+          onValue={(trace) => set({ trace })}
+          options={[
+            ['', t('default')],
+            ['keep', t('as it is')],
+            ['strip', t('take off')],
+            ['add', t('put in front')],
+          ]}
+          problem={problem('trace')}
+        />
         <SelectField
           label="QoS"
           value={rule.qos}
@@ -106,7 +132,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           options={RETAIN[type]}
           problem={problem('retain')}
         />
-        {type === 'sub' && (
+        {type === 'sub' && topical && (
           <SelectField
             label={t('Match')}
             value={rule.match}

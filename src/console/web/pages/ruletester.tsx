@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError, call, textOf } from '../lib/api.ts';
 import { DEFAULT_DELIMITER, type Direction, type RuleForm, ruleDocument } from '../lib/bridgedoc.ts';
 import { asText, encodeText, fromBase64, fromHex, toBase64 } from '../lib/bytes.ts';
-import { cut } from '../lib/frame.ts';
+import { cut, cutPayload } from '../lib/frame.ts';
 import { t } from '../lib/words.ts';
 import { FrameBytes } from '../ui/framebytes.tsx';
 import { Badge, Check, Choice, TextField } from '../ui/parts.tsx';
@@ -76,7 +76,8 @@ function inForce(rule: RuleForm): string {
 
 function PubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; rule: RuleForm }) {
   const frame = fromBase64(outcome.frame_base64 ?? '');
-  const segments = cut(frame, inputBytes(trial) ?? new Uint8Array(0), encodeText(inForce(rule)));
+  const input = inputBytes(trial) ?? new Uint8Array(0);
+  const segments = rule.frame === 'payload' ? cutPayload(frame) : cut(frame, input, encodeText(inForce(rule)));
   return (
     <>
       <p>
@@ -91,7 +92,7 @@ function PubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; r
 function SubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; rule: RuleForm }) {
   const frame = inputBytes(trial) ?? new Uint8Array(0);
   const payload = fromBase64(outcome.payload_base64 ?? '');
-  const segments = cut(frame, payload, encodeText(inForce(rule)));
+  const segments = rule.frame === 'payload' ? cutPayload(frame) : cut(frame, payload, encodeText(inForce(rule)));
   return (
     <>
       <p>
@@ -119,6 +120,14 @@ function SubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; r
             {outcome.retain === true && `, ${t('retained')}`}
           </dd>
         </div>
+        {outcome.traceparent !== undefined && (
+          <div>
+            <dt>traceparent</dt>
+            <dd>
+              <code>{outcome.traceparent}</code>
+            </dd>
+          </div>
+        )}
       </dl>
     </>
   );
@@ -153,10 +162,15 @@ function sampleTopic(filter: string): string {
   return filter.replaceAll('+', 'a').replace(/#$/, 'a') || 'a/b';
 }
 
+/** A frame that the rule takes, to begin with. */
+function sampleFrame(rule: RuleForm): string {
+  return rule.frame === 'payload' ? '{"temp":21.5}' : `${rule.remote_topic || 'a/b'}${inForce(rule)}21.5`;
+}
+
 export function RuleTester({ type, rule }: { readonly type: Direction; readonly rule: RuleForm }) {
   const [trial, setTrial] = useState<Trial>({
     topic: sampleTopic(rule.local_topic),
-    input: type === 'pub' ? '21.5' : `${rule.remote_topic || 'a/b'}${inForce(rule)}21.5`,
+    input: type === 'pub' ? '21.5' : sampleFrame(rule),
     retain: false,
     form: 'text',
   });

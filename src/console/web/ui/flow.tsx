@@ -37,6 +37,14 @@ function Topic({ text, empty }: { readonly text: string | undefined; readonly em
 
 /** What a frame looks like under this rule. */
 function FramePattern({ rule }: { readonly rule: Rule }) {
+  if (rule.frame === 'payload') {
+    return (
+      <code class="pattern">
+        {rule.trace === 'add' && <span class="part-trace">{t('trace header')}</span>}
+        <span class="part-payload">{t('payload')}</span>
+      </code>
+    );
+  }
   return (
     <code class="pattern">
       <span class="part-topic">{rule.remote_topic || t('topic')}</span>
@@ -68,7 +76,9 @@ function RuleNode({ bridge, way, rule, index }: RowProps) {
   return (
     <Node kind="rule" label={label}>
       <FramePattern rule={rule} />
-      {way === 'in' && <span class="muted">{t('match: {n}', { n: String(rule.match ?? 'prefix') })}</span>}
+      {way === 'in' && rule.frame !== 'payload' && (
+        <span class="muted">{t('match: {n}', { n: String(rule.match ?? 'prefix') })}</span>
+      )}
     </Node>
   );
 }

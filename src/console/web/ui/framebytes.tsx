@@ -5,7 +5,13 @@ import { t } from '../lib/words.ts';
 
 /** Cells drawn; a frame may have megabytes. */
 const SHOWN = 512;
-const NAMES = { topic: 'topic', delimiter: 'delimiter', payload: 'payload', frame: 'frame' } as const;
+const NAMES = {
+  topic: 'topic',
+  delimiter: 'delimiter',
+  trace: 'trace header',
+  payload: 'payload',
+  frame: 'frame',
+} as const;
 
 function wordOf(bytes: Uint8Array): string {
   const text = asText(bytes);
