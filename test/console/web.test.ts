@@ -18,7 +18,7 @@ import {
 import { asText, fromBase64, fromHex, hexDump, prettyJson, toBase64 } from '../../src/console/web/lib/bytes.ts';
 import { CHINESE } from '../../src/console/web/lib/chinese.ts';
 import { bytes, count, duration, percent, short } from '../../src/console/web/lib/format.ts';
-import { cut, indexOf, partAt } from '../../src/console/web/lib/frame.ts';
+import { cut, cutPayload, indexOf, partAt } from '../../src/console/web/lib/frame.ts';
 import { Series } from '../../src/console/web/lib/rates.ts';
 import { KeyBook, type KeyInfo, settings } from '../../src/console/web/lib/settings.ts';
 import { isTopicFilter } from '../../src/console/web/lib/topicfilter.ts';
@@ -126,6 +126,21 @@ describe('payloads', () => {
 });
 
 describe('frames', () => {
+  test('a trace header stands by itself, with and without a topic', () => {
+    const header = new Uint8Array(26);
+    header.set([0x0a, 0xce]);
+    const whole = (...parts: Uint8Array[]): Uint8Array => Uint8Array.from(parts.flatMap((part) => [...part]));
+    const parts = (segments: readonly { part: string; end: number }[]): string[] =>
+      segments.map(({ part, end }) => `${part} ${end}`);
+    expect(parts(cut(whole(text('r:'), header, text('{}')), text('{}'), text(':')))).toEqual([
+      'topic 1',
+      'delimiter 2',
+      'trace 28',
+      'payload 30',
+    ]);
+    expect(parts(cutPayload(whole(header, text('{}'))))).toEqual(['trace 26', 'payload 28']);
+    expect(parts(cutPayload(text('a/b:c')))).toEqual(['payload 5']);
+  });
   test('a frame is cut before and behind its delimiter', () => {
     expect(cut(text('sensors:21.5'), text('21.5'), text(':'))).toEqual([
       { part: 'topic', start: 0, end: 7 },

@@ -302,6 +302,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   payload: '负载',
   'topic of the frame': '帧中的主题',
   'match: {n}': '匹配：{n}',
+  default: '默认',
   'trace header': '跟踪头',
   'Trace header': '跟踪头',
   Frame: '帧',

@@ -116,7 +116,6 @@ export interface Retained {
   readonly qos: number;
   readonly bytes: number;
   readonly payload?: string;
-  readonly traceparent?: string;
   readonly payload_base64?: string;
   readonly cut?: boolean;
   readonly expires_at: number | null;

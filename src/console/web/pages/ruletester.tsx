@@ -12,6 +12,7 @@ interface Outcome {
   readonly matched: boolean;
   readonly reason?: string;
   readonly frame_base64?: string;
+  readonly traceparent?: string;
   readonly topic?: string;
   readonly qos?: number;
   readonly retain?: boolean;
