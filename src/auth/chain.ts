@@ -1,7 +1,6 @@
 // Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway/gateway.ts.
 // Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
 // says why. Users and rights change as one unit. Nothing here fails open.
-import { randomBytes } from 'node:crypto';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { AbsentAccess } from './absent.ts';
 import type { Absentees, Access, Authenticator, Authorizer, DenyAction, EnhancedMethod, Identity } from './auth.ts';
@@ -12,6 +11,7 @@ import { FailureLimits } from './limits.ts';
 import type { AuthOptions } from './options.ts';
 import { couldKnow, type Realm, revoked, vouches } from './realm.ts';
 import { type AuthDeps, loadRealms, type State, type Tools } from './realms.ts';
+import { stableSecret } from './secret.ts';
 import type { Users } from './users.ts';
 
 /** Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work. */
@@ -93,12 +93,16 @@ export class AccessControl {
 
   /** Reads all files and builds; throws AUTH-SOURCE naming file and line. */
   static async build(options: AuthOptions, deps: AuthDeps): Promise<AccessControl> {
-    const box: { state: State | null } = { state: null };
+    const box: { state: State | null; secret: Buffer | null } = { state: null, secret: null };
     const tools: Tools = {
       deps,
       gate: new Gate(HASHES_AT_ONCE, HASHES_WAITING),
       limits: new FailureLimits(deps.clock, deps.log),
-      scramSecret: randomBytes(32),
+      get scramSecret(): Buffer {
+        // Only who uses SCRAM has a secret to keep.
+        box.secret ??= stableSecret(deps.secretPath ?? null);
+        return box.secret;
+      },
       markNow: (listener, username) =>
         box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
       http: null,

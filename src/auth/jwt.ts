@@ -23,6 +23,8 @@ export interface JwtOptions {
   readonly issuer: string | null;
   readonly audience: string | null;
   readonly clockToleranceSeconds: number;
+  /** Whether a token without expiry is refused: it would hold for ever, whatever became of its owner. */
+  readonly requireExpiry: boolean;
   /** The first of these claims that is there names the user. */
   readonly usernameClaims: readonly string[];
   /** When the token has it, the client id has to be equal. */
@@ -36,6 +38,7 @@ export const JWT_DEFAULTS: Omit<JwtOptions, 'secret' | 'keyFile'> = {
   issuer: null,
   audience: null,
   clockToleranceSeconds: 5,
+  requireExpiry: true,
   usernameClaims: ['username', 'sub'],
   clientIdClaim: 'clientid',
   aclClaim: 'acl',
@@ -195,7 +198,8 @@ export class JwtAuth implements Source, Rights {
   }
 
   private judge(credentials: Credentials, payload: JWTPayload): Answer {
-    const { usernameClaims, clientIdClaim, aclClaim } = this.options;
+    const { usernameClaims, clientIdClaim, aclClaim, requireExpiry } = this.options;
+    if (requireExpiry && payload.exp === undefined) return refuse('token-no-expiry');
     const clientId = Object.hasOwn(payload, clientIdClaim) ? payload[clientIdClaim] : undefined;
     if (clientId !== undefined && clientId !== credentials.clientId) return refuse('token-clientid');
     const claim = usernameClaims.find((name) => Object.hasOwn(payload, name));

@@ -25,6 +25,8 @@ export interface AuthDeps {
   readonly clock: Clock;
   /** Where tables of failures are counted. */
   readonly ledger?: Ledger;
+  /** Where a secret may be kept over restarts; absent or null: nowhere. */
+  readonly secretPath?: string | null;
   /** How the optional argon2 package is found; for tests. */
   readonly argon2?: () => Promise<Argon2 | null>;
 }

@@ -81,7 +81,7 @@ function refuse(why: string, reasonCode = NOT_AUTHORIZED): EnhancedStep {
 export interface ScramTools {
   readonly gate: Gate;
   readonly limits: FailureLimits;
-  /** The same over reloads, else a reload would tell which names are made up. */
+  /** The same over reloads and restarts, else one would tell which names are made up. */
   readonly scramSecret: Buffer;
   /** What identifies the password of a user of a listener now, null for nobody. */
   readonly markNow: (listener: string, username: string) => string | null;
@@ -92,10 +92,13 @@ export class ScramMethod implements EnhancedMethod {
   readonly tools: ScramTools;
   private readonly users: ScramUsers;
   private readonly derived = new Map<string, Promise<ScramKeys | null>>();
+  /** What most users have: a made-up name has it too. */
+  private readonly usual: { readonly iterations: number; readonly saltBytes: number };
 
   constructor(users: ScramUsers, tools: ScramTools) {
     this.users = users;
     this.tools = tools;
+    this.usual = usualOf(users);
   }
 
   begin(credentials: Credentials): EnhancedExchange {
@@ -110,16 +113,19 @@ export class ScramMethod implements EnhancedMethod {
   keys(username: string, address: string): ScramKeys | Promise<ScramKeys | null> | null {
     const stored = this.users.stored?.get(username);
     if (stored !== undefined) return stored;
-    const salt = hmac(this.tools.scramSecret, username).subarray(0, SALT_BYTES);
+    const configured = this.users.passwords?.get(username);
+    const { iterations, saltBytes } =
+      configured === undefined ? this.usual : { iterations: DEFAULT_SCRAM_ITERATIONS, saltBytes: SALT_BYTES };
+    const salt = hmac(this.tools.scramSecret, username).subarray(0, saltBytes);
     if (this.users.passwords === null) {
-      const keys = { iterations: DEFAULT_SCRAM_ITERATIONS, salt, text: '' };
+      const keys = { iterations, salt, text: '' };
       return { ...keys, storedKey: randomBytes(32), serverKey: randomBytes(32) };
     }
     const key = boundedKey(username);
     const known = this.derived.get(key);
     if (known !== undefined) return known;
-    const password = this.users.passwords.get(username) ?? randomBytes(32).toString('base64');
-    const made = this.tools.gate.run(() => deriveScram(password, salt, DEFAULT_SCRAM_ITERATIONS), { key: address });
+    const password = configured ?? randomBytes(32).toString('base64');
+    const made = this.tools.gate.run(() => deriveScram(password, salt, iterations), { key: address });
     if (made === null) return null;
     if (this.derived.size >= KEPT) this.derived.clear();
     this.derived.set(key, made);
@@ -130,6 +136,29 @@ export class ScramMethod implements EnhancedMethod {
     );
     return made;
   }
+}
+
+/** Iterations and length of salt that most users have; of equals the first. */
+function usualOf({ stored, passwords }: ScramUsers): { iterations: number; saltBytes: number } {
+  const plain = { iterations: DEFAULT_SCRAM_ITERATIONS, saltBytes: SALT_BYTES };
+  const counts = new Map<string, { count: number; form: typeof plain }>();
+  const add = (form: typeof plain, count: number): void => {
+    const key = `${form.iterations} ${form.saltBytes}`;
+    const known = counts.get(key);
+    if (known === undefined) counts.set(key, { count, form });
+    else known.count += count;
+  };
+  if (passwords !== null && passwords.size > 0) add(plain, passwords.size);
+  for (const { iterations, salt } of stored?.values() ?? [])
+    add({ iterations, saltBytes: Math.min(salt.length, 32) }, 1);
+  let most = 0;
+  let usual = plain;
+  for (const { count, form } of counts.values()) {
+    if (count <= most) continue;
+    most = count;
+    usual = form;
+  }
+  return usual;
 }
 
 class ScramExchange implements EnhancedExchange {

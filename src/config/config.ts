@@ -140,6 +140,7 @@ export interface JwtConfig {
   readonly issuer: string | null;
   readonly audience: string | null;
   readonly clockToleranceSeconds: number;
+  readonly requireExpiry: boolean;
   readonly usernameClaims: readonly string[];
   readonly clientIdClaim: string;
   readonly aclClaim: string;

@@ -93,7 +93,7 @@ export interface OutboxLimits {
   readonly queueQos0: boolean;
   /** Unsent bytes of a slow reader (max_client_write_buffer). */
   readonly writeBuffer: number;
-  /** Topic aliases assigned towards a client that offers them (max_topic_alias). */
+  /** Topic aliases assigned towards a client that offers them (max_topic_alias_out). */
   readonly topicAliases: number;
 }
 

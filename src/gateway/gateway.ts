@@ -33,7 +33,7 @@ import type { Webhook } from '../webhook/webhook.ts';
 import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { Listeners } from './listeners.ts';
-import { authOptions, bridgeOptions, presets, proxiesOptions, sessionLimits } from './options.ts';
+import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
 import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
 import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from './transports.ts';
@@ -140,6 +140,7 @@ export class Gateway implements Service {
       metrics: this.metrics,
       clock,
       ledger: this.ledger,
+      secretPath: secretPath(config),
     });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);

@@ -2,6 +2,7 @@
 // running.ts at reload, by bridges.ts and console.ts for what they own.
 // Pure: opens nothing. Secrets pass through and are never shown.
 import { totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import type { AuthOptions, ListenerAuthOptions } from '../auth/options.ts';
 import { looksHashed } from '../base/passwordhash.ts';
@@ -53,7 +54,7 @@ export function sessionLimits(config: Config): SessionLimits {
       totalBytes: FULL_BUDGETS * memoryBudget(mqtt.memoryBudget),
       queueQos0: mqtt.queueQos0,
       writeBuffer: mqtt.maxClientWriteBuffer,
-      topicAliases: mqtt.maxTopicAlias,
+      topicAliases: mqtt.maxTopicAliasOut,
     },
   };
 }
@@ -74,6 +75,11 @@ export function authOptions(config: Config): AuthOptions {
     limits: auth.limits,
     listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
   };
+}
+
+/** Where a secret of this gateway may be kept: beside its store. */
+export function secretPath({ persistence }: Config): string | null {
+  return persistence.enable ? join(dirname(persistence.path), 'scram.secret') : null;
 }
 
 function portOf(config: Config, name: string): number {

@@ -177,7 +177,7 @@ export class Selection {
     return null;
   }
 
-  /** Two by chance, weighted; the one with fewer connections for its weight. */
+  /** Two by chance, weighted; the one with fewer connections for its weight, the first where they are equal: its draw was by weight. */
   private byChance(nowMs: number): Peer | null {
     const { group } = this;
     if (group.peers.length < 2) return this.roundRobin(nowMs);
@@ -186,10 +186,11 @@ export class Selection {
       const peer = atWeight(group, Math.floor(this.random() * group.totalWeight));
       if (peer !== first && this.free(peer, nowMs)) {
         if (first === null) first = peer;
-        else return this.load(peer, first, nowMs) > this.load(first, peer, nowMs) ? first : peer;
+        else return this.load(peer, first, nowMs) < this.load(first, peer, nowMs) ? peer : first;
       } else this.misses++;
     }
-    return this.roundRobin(nowMs);
+    // The other one is hardly ever drawn, or nobody: then the one there is.
+    return first ?? this.roundRobin(nowMs);
   }
 }
 

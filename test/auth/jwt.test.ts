@@ -21,7 +21,7 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
 function jwt(more: Partial<JwtOptions>): JwtOptions {
-  return { ...JWT_DEFAULTS, secret: null, keyFile: null, ...more };
+  return { ...JWT_DEFAULTS, requireExpiry: false, secret: null, keyFile: null, ...more };
 }
 
 function control(options: Partial<JwtOptions>, more: Parameters<typeof build>[0] = {}): Promise<AccessControl> {
@@ -52,6 +52,14 @@ async function identityWith(of: AccessControl, claims: Record<string, unknown>) 
 }
 
 describe('token', () => {
+  it('without expiry is refused unless the configuration takes such', async () => {
+    const strict = await control({ secret: SECRET, requireExpiry: true });
+    const token = await sign({ sub: 'u' });
+    expect(await login(strict, 'u', token)).toBe('token-no-expiry');
+    expect(await login(strict, 'u', await sign({ sub: 'u', exp: seconds() + 60 }))).toBe('ok');
+    expect(await login(await control({ secret: SECRET }), 'u', token)).toBe('ok');
+  });
+
   it('names the user', async () => {
     const of = await control({ secret: SECRET });
     expect((await identityWith(of, { username: 'ann', sub: 'x' })).username).toBe('ann');

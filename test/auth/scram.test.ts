@@ -1,9 +1,11 @@
 // SCRAM-SHA-256 (RFC 5802, RFC 7677): the vectors, stored keys, everything a peer can get wrong.
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EnhancedExchange, EnhancedStep } from '../../src/auth/auth.ts';
 import type { AccessControl } from '../../src/auth/chain.ts';
 import { deriveScram, makeScram, parseScram, parseScramFile } from '../../src/auth/scram.ts';
+import { stableSecret } from '../../src/auth/secret.ts';
 import { build, credentials, Folder, fileOf, line7, OFF, word } from './support.ts';
 
 let folder: Folder;
@@ -203,5 +205,39 @@ describe('SCRAM-SHA-256', () => {
     expect(control.access('own').enhanced).toEqual([]);
     expect(control.access('ssl').enhanced).toEqual([]);
     expect((await build({ passwordFile: pw })).access('tcp').enhanced).toEqual([]);
+  });
+});
+
+describe('a name that nobody has', () => {
+  async function first(control: AccessControl, name: string): Promise<string> {
+    return dataOf(await say(exchange(control), `n,,n=${name},r=abc`)).replace(/^r=[^,]+,/, '');
+  }
+
+  it('gets the same salt and iterations after a restart, and those that most users have', async () => {
+    const lines = await Promise.all(
+      ['a', 'b', 'c'].map(
+        async (name, i) => `${name}:${(await makeScram(Buffer.from('p'), i === 0 ? 4096 : 9000)).text}`,
+      ),
+    );
+    const scramFile = folder.put('scram', `${lines.join('\n')}\n`);
+    const secretPath = folder.at('scram.secret');
+    const answers: string[] = [];
+    for (let start = 0; start < 2; start++) {
+      const control = await build({ scramFile }, { secretPath });
+      answers.push(await first(control, 'nobody'));
+      expect(await first(control, 'nobody')).toBe(answers[start]);
+      expect(await first(control, 'other')).not.toBe(answers[start]);
+      expect(await first(control, 'b')).toMatch(/,i=9000$/);
+    }
+    expect(answers[1]).toBe(answers[0]);
+    expect(answers[0]).toMatch(/,i=9000$/);
+    expect(readFileSync(secretPath, 'latin1')).toMatch(/^[A-Za-z0-9+/]{43}=$/);
+    expect(statSync(secretPath).mode & 0o777).toBe(0o600);
+  });
+
+  it('gets the same where nothing can be kept, by the id of the machine', () => {
+    const id = folder.put('machine-id', `${'0123456789abcdef'.repeat(2)}\n`);
+    expect(stableSecret(null, [folder.at('none'), id])).toEqual(stableSecret('/proc/no/such', [id]));
+    expect(stableSecret(null, [])).not.toEqual(stableSecret(null, []));
   });
 });

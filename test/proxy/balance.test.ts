@@ -179,6 +179,26 @@ describe('hash', () => {
 });
 
 describe('random', () => {
+  it.each([2, 3])('gives each of %i servers its weight in connections that do not stay', (count) => {
+    const { of } = pool('random', [['a:1', { weight: 5 }], ['b:1', { weight: 2 }], ['c:1']].slice(0, count) as never);
+    const chosen = new Map<string, number>();
+    // Every pair of draws once: no chance in the test.
+    const steps = 8 * 7 * 5;
+    for (let i = 0; i < steps; i++) {
+      for (let k = 0; k < steps; k += 5) {
+        const draws = [(i + 0.5) / steps, (k + 0.5) / steps];
+        let at = 0;
+        const peer = new Selection(of, '', () => draws[at++ % 2]).next(0);
+        if (peer === null) throw new Error('nobody');
+        chosen.set(peer.host, (chosen.get(peer.host) ?? 0) + 1);
+        peer.conns--;
+      }
+    }
+    const ratio = (chosen.get('a') ?? 0) / (chosen.get('b') ?? 0);
+    expect(ratio).toBeGreaterThan(2);
+    expect(ratio).toBeLessThan(3);
+  });
+
   it('takes the less busy one of two', () => {
     const { of, peers } = pool('random', [['a:1'], ['b:1']]);
     peers[0].conns = 5;

@@ -79,6 +79,7 @@ function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
     issuer: jwt.issuer,
     audience: jwt.audience,
     clockToleranceSeconds: Math.floor(jwt.clock_tolerance / 1000),
+    requireExpiry: jwt.require_expiry,
     usernameClaims: jwt.username_claims,
     clientIdClaim: jwt.clientid_claim,
     aclClaim: jwt.acl_claim,

@@ -93,6 +93,7 @@ export const JWT = {
   }),
   issuer: text({ default: null, text: 'What the claim iss has to be.', example: 'https://login.example' }),
   audience: text({ default: null, text: 'What the claim aud has to hold.', example: 'tidegate' }),
+  require_expiry: flag({ default: true, text: 'Refuse tokens without the claim exp, which would hold for ever.' }),
   clock_tolerance: duration({ default: '5s', max: 3_600_000, text: 'How far the clocks may differ.' }),
   username_claims: list(text({ text: 'A claim.' }), {
     default: ['username', 'sub'],

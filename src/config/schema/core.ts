@@ -25,6 +25,11 @@ export const MQTT = block(
       text: 'Largest payload of a publish; one with more is acknowledged (MQTT 5: 0x83) and has no effect. 0 = no limit.',
     }),
     max_topic_alias: int({ default: 64, max: 65535, text: 'Topic aliases a client may use (MQTT 5). 0 = none.' }),
+    max_topic_alias_out: int({
+      default: 0,
+      max: 65535,
+      text: 'Topic aliases that are used towards a client which offers them (MQTT 5). 0 = none: some client libraries hand their users an empty topic.',
+    }),
     keepalive_multiplier: real({
       default: 1.5,
       min: 1,
