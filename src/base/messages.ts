@@ -10,6 +10,7 @@ export const MESSAGES = {
   'GW-RELOAD': 'configuration reloaded',
   'GW-RELOAD-FAILED': 'configuration not reloaded, the running one stays',
   'GW-BUDGET': 'memory budget reached, publishers wait',
+  'GW-LOG-LIMIT': 'more lines of this kind than are written, the rest is counted',
   'GW-INTERNAL': 'internal error',
   'CFG-WARNING': 'configuration warning',
   'CFG-KEPT': 'a change was written to tidegate.d',
@@ -92,3 +93,18 @@ export const MESSAGES = {
 } as const satisfies Record<string, string>;
 
 export type MsgId = keyof typeof MESSAGES;
+
+/** What anybody who reaches a port can cause, let in or not: written a bounded number of times (budgetLog). */
+export const STRANGERS: ReadonlySet<MsgId> = new Set<MsgId>([
+  'CON-REFUSED',
+  'CON-NOT-MQTT',
+  'LSN-FULL',
+  'CLI-PROTOCOL',
+  'AUTH-LOCKED',
+  'WEB-DENIED',
+  'WEB-LOCKED',
+  'WEB-SLOW',
+  'NNG-PEER',
+  'NNG-REFUSED',
+  'PXY-REFUSED',
+]);

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
+import { SERVER_CIPHERS } from '../base/ciphers.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
@@ -35,7 +36,8 @@ async function readTls(tls: TlsServerOptions): Promise<Record<string, unknown>> 
       passphrase: tls.keyPassword ?? undefined,
       requestCert: tls.verifyPeer,
       rejectUnauthorized: tls.verifyPeer && tls.failIfNoPeerCert,
-      minVersion: 'TLSv1.2',
+      minVersion: tls.minVersion ?? 'TLSv1.2',
+      ciphers: tls.ciphers ?? SERVER_CIPHERS,
     };
   } catch (error) {
     throw new GatewayError('TRANSPORT-TLS', `http_server.tls: ${errorText(error)}`, error);

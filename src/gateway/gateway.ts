@@ -4,8 +4,9 @@ import { AccessControl } from '../auth/chain.ts';
 import { type Clock, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Ledger } from '../base/ledger.ts';
-import type { Log } from '../base/log.ts';
+import { budgetLog, type Log } from '../base/log.ts';
 import { LogTail } from '../base/logtail.ts';
+import { STRANGERS } from '../base/messages.ts';
 import { Metrics } from '../base/metrics.ts';
 import type { Service } from '../base/service.ts';
 import { Turn } from '../base/turn.ts';
@@ -83,7 +84,8 @@ export class Gateway implements Service {
     this.clock = clock;
     this.parts = { ...parts, clock };
     this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
-    this.log = this.tail === null ? parts.log : this.tail.wrap(parts.log);
+    const log = budgetLog(parts.log, () => parts.clock.mono(), STRANGERS);
+    this.log = this.tail === null ? log : this.tail.wrap(log);
     this.current = new RunningConfig(loaded, {
       log: this.log,
       metrics: this.metrics,

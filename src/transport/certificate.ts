@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
+import { SERVER_CIPHERS } from '../base/ciphers.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { PeerCertificate, TlsClientOptions, TlsInfo, TlsServerOptions } from './transport.ts';
 
@@ -89,7 +90,7 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     crl,
     passphrase: keyPassword ?? undefined,
     minVersion: options.minVersion ?? 'TLSv1.2',
-    ciphers: options.ciphers ?? undefined,
+    ciphers: options.ciphers ?? SERVER_CIPHERS,
   };
   try {
     createSecureContext(material);

@@ -78,8 +78,9 @@ export class TlsDoor {
     const sessionIdContext = randomBytes(16).toString('hex');
     const contexts = new Map<string, SecureContext>();
     for (const [name, other] of names) {
-      const { cacertfile, crlfile, verifyPeer, failIfNoPeerCert } = tls;
-      const material = serverMaterial({ ...other, cacertfile, crlfile, verifyPeer, failIfNoPeerCert });
+      const { cacertfile, crlfile, verifyPeer, failIfNoPeerCert, minVersion, ciphers } = tls;
+      const own = { cacertfile, crlfile, verifyPeer, failIfNoPeerCert, minVersion, ciphers };
+      const material = serverMaterial({ ...other, ...own });
       contexts.set(name.toLowerCase(), createSecureContext({ ...material, sessionIdContext }));
     }
     const server = createServer({

@@ -22,7 +22,7 @@ export interface WsListenerOptions extends TcpListenerOptions {
   readonly paths?: readonly string[] | null;
   /** Names that are spoken here; the first one a client asks for is taken. */
   readonly subprotocols: readonly string[];
-  /** Values of the Origin header that browsers may come with, null for any. Clients without one are no browsers. */
+  /** Values of the Origin header that browsers may come with; "*": any; null: pages of the same host. Clients without one are no browsers. */
   readonly origins?: readonly string[] | null;
   /** Bytes of the largest message, 0 = no limit. */
   readonly maxMessageBytes: number;
@@ -152,8 +152,10 @@ class WsListener implements TlsListener {
 
   private isOrigin(request: IncomingMessage): boolean {
     const { origins = null } = this.options;
-    const { origin } = request.headers;
-    return origins === null || origin === undefined || origins.includes(origin) || isFromHost(origin, origins);
+    const { origin, host = '' } = request.headers;
+    if (origin === undefined) return true;
+    if (origins === null) return isSameHost(origin, host);
+    return origins.includes('*') || origins.includes(origin) || isFromHost(origin, origins);
   }
 
   private choose(offered: Iterable<string>): string | null {
@@ -182,6 +184,13 @@ class WsListener implements TlsListener {
 function ignore(): void {}
 
 /** Whether the page comes from one of the bare hosts among `origins`, whatever its scheme and, unless it is given, its port. */
+/** A page that came from the host it connects to, whatever the port: a console beside the broker. */
+function isSameHost(origin: string, host: string): boolean {
+  const here = `http://${host}`;
+  if (host === '' || !URL.canParse(origin) || !URL.canParse(here)) return false;
+  return new URL(origin).hostname === new URL(here).hostname;
+}
+
 function isFromHost(origin: string, origins: readonly string[]): boolean {
   if (!URL.canParse(origin)) return false;
   const { hostname, host } = new URL(origin);

@@ -94,12 +94,13 @@ describe('listeners', () => {
   test('origins of web pages are taken as browsers write them', () => {
     const open = (origins: string) => `listeners.ws { bind = "127.0.0.1:1", origins = ${origins} }`;
     expect(config(open('[]')).listeners[0].origins).toBeNull();
+    expect(config(open('"*"')).listeners[0].origins).toEqual(['*']);
     expect(config(open('"https://a.example"')).listeners[0].origins).toEqual(['https://a.example']);
     expect(config(open('["a.example", "b.example:8080"]')).listeners[0].origins).toEqual([
       'a.example',
       'b.example:8080',
     ]);
-    for (const wrong of ['https://a.example/', 'https://A.example', 'https://a.example:443', 'A.example', '*'])
+    for (const wrong of ['https://a.example/', 'https://A.example', 'https://a.example:443', 'A.example', '**'])
       expect(problems(open(`"${wrong}"`))[0]).toContain('an origin such as');
   });
 

@@ -9,3 +9,10 @@ it('a CONNECT with the longest client id that MQTT can carry is not too large [M
   const bytes = 4 + 10 + 2 + 65_535;
   expect(sessionLimits(config).maxConnectSize).toBeGreaterThan(bytes);
 });
+
+it('topic aliases towards clients are off, whatever clients themselves may use, until their own key says otherwise', () => {
+  const outgoing = (...set: string[]): number =>
+    sessionLimits(loadConfig({ set, env: {}, cwd: '/nonexistent' }).config).outbox.topicAliases;
+  expect(outgoing('mqtt.max_topic_alias=100')).toBe(0);
+  expect(outgoing('mqtt.max_topic_alias=0', 'mqtt.max_topic_alias_out=7')).toBe(7);
+});

@@ -107,6 +107,23 @@ function describeTls(): void {
       expect((await far(door)).tls?.version).toBe('TLSv1.2');
     });
 
+    it('takes no RSA key exchange and no CBC, unless its ciphers say so', async () => {
+      const door = new Door();
+      const { port } = await listen(door);
+      const outcome = (at: number, ciphers: string): Promise<string> =>
+        new Promise((resolve) => {
+          const socket = raw(at, { maxVersion: 'TLSv1.2', ciphers });
+          socket.once('secureConnect', () => resolve(ciphers));
+          socket.once('error', () => resolve('refused'));
+        });
+      for (const ciphers of ['AES128-GCM-SHA256', 'AES256-SHA', 'ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384'])
+        expect([ciphers, await outcome(port, ciphers)]).toEqual([ciphers, 'refused']);
+      const modern = 'ECDHE-ECDSA-AES128-GCM-SHA256';
+      expect(await outcome(port, modern)).toBe(modern);
+      const old = await listen(new Door(), { ciphers: 'ECDHE-ECDSA-AES128-SHA' });
+      expect(await outcome(old.port, 'ECDHE-ECDSA-AES128-SHA')).toBe('ECDHE-ECDSA-AES128-SHA');
+    });
+
     it('tells who a verified client is', async () => {
       const door = new Door();
       const { port } = await listen(door, must);

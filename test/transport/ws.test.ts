@@ -242,6 +242,23 @@ describe('listenWs', () => {
     }
   });
 
+  it('lets in pages of the same host on any port and no others, unless any origin is named', async () => {
+    const door = new Door();
+    const port = await listen(door);
+    for (const origin of ['http://evil.example', 'null', `http://x.evil.example:${port}`, '']) {
+      const made = await client(port, request({ headers: [`Origin: ${origin}`] }));
+      expect([origin, (await made.answer())?.status]).toEqual([origin, 403]);
+    }
+    for (const origin of [`http://x:${port}`, 'https://x:8081']) {
+      const made = await client(port, request({ headers: [`Origin: ${origin}`] }));
+      expect([origin, (await made.answer())?.status]).toEqual([origin, 101]);
+      (await door.next()).destroy();
+    }
+    const open = await client(await listen(door, { origins: ['*'] }), request({ headers: ['Origin: null'] }));
+    expect((await open.answer())?.status).toBe(101);
+    (await door.next()).destroy();
+  });
+
   it('does not compress', async () => {
     const door = new Door();
     const made = await client(

@@ -43,7 +43,7 @@ export const LISTENER: readonly Option[] = [
     min: 0,
     max: 65535,
   }),
-  listener.cosmetic('max_topic_alias_broker', 'int', 'aliases towards clients are used as they allow them', {
+  listener.cosmetic('max_topic_alias_broker', 'int', 'aliases towards clients are off: mqtt.max_topic_alias_out', {
     since: '2.1',
   }),
   listener.refused('mount_point', 'text', 'the topics of its clients would not be apart from those of others'),

@@ -19,11 +19,12 @@ function checkBindPath(value: string): string | null {
   return typeof address === 'string' ? address : null;
 }
 
+const ANY_ORIGIN = '*';
 const BARE_HOST = /^(?:\[[0-9a-f:]+\]|[a-z0-9.-]{1,253})(?::\d{1,5})?$/;
 
 /** As browsers write it: scheme, host and a port that is not the usual one, nothing behind; or a host alone. */
 function checkOrigin(value: string): string | null {
-  if (BARE_HOST.test(value)) return null;
+  if (value === ANY_ORIGIN || BARE_HOST.test(value)) return null;
   try {
     if (value === 'null' || new URL(value).origin === value) return null;
   } catch {
@@ -44,7 +45,7 @@ const TLS_STRENGTH = {
   min_version: word(['tlsv1.2', 'tlsv1.3'], { default: 'tlsv1.2', text: 'Least version of TLS that is spoken.' }),
   ciphers: text({
     default: null,
-    text: 'Cipher suites in the notation of OpenSSL, TLS 1.3 ones too; absent = those of Node.js.',
+    text: 'Cipher suites in the notation of OpenSSL, TLS 1.3 ones too; absent = for servers those with forward secrecy and authenticated encryption (no RSA key exchange, no CBC), for clients those of Node.js.',
     example: 'TLS_AES_256_GCM_SHA384:ECDHE-ECDSA-AES256-GCM-SHA384',
   }),
 };
@@ -196,7 +197,7 @@ const IDENTITY = {
 export const ORIGINS = {
   origins: list(text({ text: 'An origin.', check: checkOrigin }), {
     single: true,
-    text: 'Pages of these origins may connect; empty = of any; a bare host stands for http and https on any port. Clients that are no browsers send no origin and are not asked for one.',
+    text: 'Pages of these origins may connect; empty = those of the same host, on any port; "*" = of any origin; a bare host stands for http and https on any port. Clients that are no browsers send no origin and are not asked for one.',
     example: ['https://panel.example'],
   }),
 };
