@@ -2,7 +2,7 @@
 // Run by scripts/build.ts and by `npx tsx scripts/web.ts`; writes dist/web. What is built asks nothing of any other host.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
 
@@ -74,3 +74,6 @@ export async function buildPages(folder: string): Promise<string[]> {
     rmSync(fresh, { recursive: true, force: true });
   }
 }
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href)
+  await buildPages(path.join(root, 'dist/web'));

@@ -2,6 +2,12 @@
 
 export const CHINESE: Readonly<Record<string, string>> = {
   Clients: '客户端',
+  Copy: '复制',
+  'Copied.': '已复制。',
+  'Not live': '数据已停止更新',
+  'The gateway does not answer.': '网关无响应。',
+  'What is shown is {n} old. The page goes on by itself when the gateway is back.':
+    '当前显示的是 {n} 前的数据。网关恢复后页面会自动继续。',
   '{n} servers found by discovery:': '服务发现找到 {n} 个服务器：',
   'The last answer was not used: {n}': '最近一次应答未被采用：{n}',
   'MQTT topic filter': 'MQTT 主题过滤器',

@@ -6,7 +6,14 @@ import { createStore } from './store.ts';
 import { tracksOf } from './tracks.ts';
 import type { BridgeState } from './types.ts';
 
-export type Link = 'connecting' | 'open' | 'lost';
+/** stale: the connection is there, but nothing has come for a while. */
+export type Link = 'connecting' | 'open' | 'stale' | 'lost';
+
+/** Counters come every two seconds; a gateway that is silent for longer does not answer. */
+const SILENT_MS = 4500;
+/** A stream that is silent is opened again after this time, then twice as long, up to the last. */
+const FIRST_RETRY_MS = 2000;
+const LAST_RETRY_MS = 30_000;
 type Handlers = Readonly<Record<string, (data: never) => void>>;
 
 /** A stream that opens again by itself; `stop` ends it. */
@@ -106,6 +113,8 @@ const HAPPENINGS = 100;
 const COUNTERS = ['received', 'sent', 'dropped', 'received_bytes', 'sent_bytes', 'connects', 'refused', 'denied'];
 
 export const link = createStore<Link>('connecting');
+/** When the gateway was last heard of, as Date.now(); 0 = not yet. */
+export const heardAt = createStore(0);
 export const stats = createStore<Stats | null>(null);
 export const series = new Series(SAMPLES);
 export const happenings = createStore<readonly Happening[]>([]);
@@ -114,6 +123,7 @@ export const bridges = createStore<readonly BridgeState[] | null>(null);
 export const flows = new Map<string, Series>();
 
 function takeStats(next: Stats): void {
+  heardAt.set(Date.now());
   const values: Record<string, number> = {};
   for (const [name, value] of Object.entries(next)) if (typeof value === 'number') values[name] = value;
   series.add({ time: next.time, values }, COUNTERS);
@@ -151,17 +161,57 @@ function happened(event: Happening): void {
   happenings.set([event, ...happenings.get()].slice(0, HAPPENINGS));
 }
 
-/** The stream of the whole console, while somebody is logged in. */
-export function startLive(): Stream {
+/** The stream of the whole console with a watch over its silence, while somebody is logged in. */
+export class Live {
+  private stream: Stream;
+  private readonly watch: ReturnType<typeof setInterval>;
+  private retryMs = FIRST_RETRY_MS;
+  private retryAt = 0;
+
+  constructor() {
+    this.stream = openLive();
+    this.watch = setInterval(() => this.look(), 500);
+  }
+
+  stop(): void {
+    clearInterval(this.watch);
+    this.stream.stop();
+  }
+
+  /** A hidden tab hears nothing by intention. */
+  private look(): void {
+    const heard = heardAt.get();
+    const now = Date.now();
+    if (document.hidden || heard === 0) return;
+    if (now - heard < SILENT_MS) {
+      this.retryMs = FIRST_RETRY_MS;
+      this.retryAt = 0;
+      if (link.get() === 'stale') link.set('open');
+      return;
+    }
+    if (link.get() === 'open') link.set('stale');
+    if (this.retryAt === 0) this.retryAt = now + this.retryMs;
+    else if (now >= this.retryAt) {
+      this.stream.stop();
+      this.stream = openLive();
+      this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+      this.retryAt = now + this.retryMs;
+    }
+  }
+}
+
+function openLive(): Stream {
   const kinds = 'stats,bridges,bridge,connected,disconnected,refused,dropped';
   const told = Object.fromEntries(
     ['bridge', 'connected', 'disconnected', 'refused', 'dropped'].map((kind) => [kind, happened]),
   );
-  return new Stream(
-    `/api/v4/events?kinds=${kinds}`,
-    { ...told, stats: takeStats, bridges: takeBridges } as Handlers,
-    (state) => link.set(state),
-  ).start();
+  // Opening again after a silence is no news until something is heard.
+  const onLink = (state: Link): void => {
+    const silent = heardAt.get() !== 0 && Date.now() - heardAt.get() >= SILENT_MS;
+    link.set(silent && state !== 'lost' ? 'stale' : state);
+  };
+  const handlers = { ...told, stats: takeStats, bridges: takeBridges } as Handlers;
+  return new Stream(`/api/v4/events?kinds=${kinds}`, handlers, onLink).start();
 }
 
 export interface Loaded<T> {

@@ -7,6 +7,7 @@ import { go, place } from '../lib/route.ts';
 import { useStore } from '../lib/store.ts';
 import type { Client, Meta, Subscription } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
+import { CopyButton, Identifier } from '../ui/identifier.tsx';
 import {
   Badge,
   Button,
@@ -130,6 +131,9 @@ function ClientDialog({ clientId, onClose, onKick }: { clientId: string; onClose
         {client !== undefined && (
           <>
             {client.last_error !== null && <p class="failed">{client.last_error}</p>}
+            <p class="whole-id">
+              <code>{clientId}</code> <CopyButton text={clientId} />
+            </p>
             <Facts
               rows={[
                 [t('State'), <Badge key="s" state={client.conn_state} />],
@@ -290,7 +294,7 @@ export function ClientsPage() {
                 <td class="first">
                   <span class={`dot ${client.conn_state}`} title={t(client.conn_state)} />
                   <button type="button" class="link" onClick={() => go('clients', client.client_id)}>
-                    {client.client_id}
+                    <Identifier text={client.client_id} />
                   </button>
                   {client.conn_state === 'disconnected' && <span class="hidden"> ({t('disconnected')})</span>}
                   {client.last_error !== null && (

@@ -11,6 +11,7 @@ const PATHS: Readonly<Record<string, string>> = {
   configuration: 'M4 7h9m5 0h2M4 17h2m5 0h9M13 5v4m-2 6v4',
   log: 'M5 5h14M5 10h14M5 15h9M5 20h6',
   close: 'M6 6l12 12M18 6L6 18',
+  copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   plus: 'M12 5v14M5 12h14',
   trash: 'M5 7h14M10 7V4h4v3m-7 0 1 13h8l1-13',
   edit: 'M4 20l1-4L16 5l3 3L8 19z',

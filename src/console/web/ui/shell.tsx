@@ -1,8 +1,9 @@
 // The frame around every page: head with switches, list of pages, the page itself; the login page where nobody is logged in.
 import type { ComponentType } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { fetchData, logout, type Me, me, reachable } from '../lib/api.ts';
-import { link, startLive, useLoaded } from '../lib/live.ts';
+import { duration } from '../lib/format.ts';
+import { heardAt, Live, link, useLoaded } from '../lib/live.ts';
 import { hrefOf, place } from '../lib/route.ts';
 import { useStore } from '../lib/store.ts';
 import { setTheme, type Theme, theme } from '../lib/theme.ts';
@@ -71,11 +72,36 @@ function LinkState() {
   const state = useStore(link);
   const there = useStore(reachable);
   const tone = there && state === 'open' ? 'good' : state === 'connecting' && there ? 'calm' : 'bad';
-  const text = tone === 'good' ? t('Live') : tone === 'calm' ? t('Connecting') : t('No connection');
+  const text = tone === 'good' ? t('Live') : tone === 'calm' ? t('Connecting') : t('Not live');
   return (
     <span class={`link-state ${tone}`} role="status">
       {text}
     </span>
+  );
+}
+
+/** Whether what is shown is old: the gateway was heard of once, and is not now. */
+function useStale(): boolean {
+  const state = useStore(link);
+  const there = useStore(reachable);
+  const heard = useStore(heardAt);
+  return heard !== 0 && (!there || state === 'stale' || state === 'lost');
+}
+
+/** Says that the gateway does not answer, and how old the page is. */
+function StaleBanner() {
+  const heard = useStore(heardAt);
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const age = duration(Math.max(0, now - heard));
+  return (
+    <div class="stale-banner" role="alert">
+      <b>{t('The gateway does not answer.')}</b>
+      <span>{t('What is shown is {n} old. The page goes on by itself when the gateway is back.', { n: age })}</span>
+    </div>
   );
 }
 
@@ -86,7 +112,7 @@ function Console({ user }: { readonly user: Me }) {
   const pages = pagesOf(user, (proxy.value ?? []).length > 0);
   const current = pages.find(({ id }) => id === at.page) ?? pages[0];
   useEffect(() => {
-    const live = startLive();
+    const live = new Live();
     return () => live.stop();
   }, []);
   useEffect(() => {
@@ -95,8 +121,9 @@ function Console({ user }: { readonly user: Me }) {
     document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [current.title]);
   const Page = current.page;
+  const stale = useStale();
   return (
-    <div class="shell">
+    <div class={stale ? 'shell stale' : 'shell'}>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         {t('Skip to the page')}
       </button>
@@ -125,6 +152,7 @@ function Console({ user }: { readonly user: Me }) {
         ))}
       </nav>
       <main ref={main} id="main" tabIndex={-1}>
+        {stale && <StaleBanner />}
         <h1>{current.title}</h1>
         <Page key={current.id} />
       </main>
