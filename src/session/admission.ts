@@ -14,6 +14,7 @@ import {
   checkClientId,
   checkLimits,
   checkOwner,
+  checkPrefix,
   checkRoom,
   credentialsOf,
   encodeAccepted,
@@ -86,6 +87,11 @@ export class Admission {
     if (packet.clientId === '') {
       this.assigned = assignClientId(rules?.assignedPrefix);
       packet.clientId = this.assigned;
+    }
+    const stranger = checkPrefix(this.core.limits, packet.clientId);
+    if (stranger !== null) {
+      this.refuse(packet, stranger);
+      return;
     }
     this.maximumPacketSize = packet.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY;
     const roomy = this.maximumPacketSize >= ROOMY_BYTES;
@@ -167,7 +173,7 @@ export class Admission {
 
   private open(packet: ConnectPacket, known: Identity, authData: Uint8Array | null): void {
     const { core, client, listener } = this;
-    const identity = checkClientId(core.limits, known, listener.rules);
+    const identity = checkClientId(known, listener.rules);
     if ('reasonCode' in identity) {
       this.refuse(packet, identity);
       return;

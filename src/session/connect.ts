@@ -126,18 +126,17 @@ export function assignClientId(prefix = 'auto-'): string {
   return prefix + randomBytes(12).toString('base64url');
 }
 
-/** The identity under which a client is served, once it is known who it is: its listener and all listeners may rule its client id. */
-export function checkClientId(
-  limits: SessionLimits,
-  identity: Identity,
-  rules: ClientRules | undefined,
-): Identity | Refusal {
+/** Whether the client id that was asked for, or given, begins as all have to; asked before anybody is authenticated, as in mosquitto. */
+export function checkPrefix(limits: SessionLimits, clientId: string): Refusal | null {
+  if (clientId.startsWith(limits.clientIdPrefix)) return null;
+  return { reasonCode: NOT_AUTHORIZED, why: 'the client id begins with something else' };
+}
+
+/** The identity under which a client is served, once it is known who it is: its listener may rule its client id. */
+export function checkClientId(identity: Identity, rules: ClientRules | undefined): Identity | Refusal {
   const named = rules?.usernameAsClientId === true;
   if (named && (identity.username ?? '') === '')
     return { reasonCode: NOT_AUTHORIZED, why: 'no username for a client id' };
-  // What the client has asked for counts, as in mosquitto, not the name it is given.
-  if (!identity.clientId.startsWith(limits.clientIdPrefix))
-    return { reasonCode: NOT_AUTHORIZED, why: 'the client id begins with something else' };
   return named ? { ...identity, clientId: identity.username ?? '' } : identity;
 }
 

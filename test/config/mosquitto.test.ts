@@ -349,6 +349,21 @@ describe('bridges', () => {
     });
   });
 
+  test('publish their state and send what is stored, as there', () => {
+    const plain = bridge('topic # out');
+    expect(plain.notifications).toEqual({ topic: null, localOnly: false, remoteRetain: true });
+    expect(plain.forwards[0].stored).toBe(true);
+    expect(bridge('topic # out\nnotifications false').notifications).toBeNull();
+    expect(
+      bridge('topic # out\nnotification_topic a/b\nnotifications_local_only true\nbridge_outgoing_retain false')
+        .notifications,
+    ).toEqual({ topic: 'a/b', localOnly: true, remoteRetain: false });
+    expect(bridge('topic # out\nbridge_max_packet_size 500').maxPacketSize).toBe(500);
+    expect(told(`${BRIDGE.replace('b.example:8883', 'a b:1 c')}topic # out`)).toContain(
+      'does not go back to the first one',
+    );
+  });
+
   test('take the QoS of a topic as a ceiling, and prefixes behind wildcards', () => {
     const { forwards, subscription } = bridge(
       'topic a/# out 1 loc/ rem/\ntopic b/+/c in 2 loc/ rem/\ntopic "" both 0 here there\ntopic s BOTH\ntopic x/y out 1 # note\ntopic "a b" in 0 l/ ""',

@@ -21,6 +21,7 @@ import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
 import { connectPacket, remoteTarget } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
 import { LoopProbe } from './loop.ts';
+import { noteHere, noteThere } from './notice.ts';
 import type { MqttParts, Retry } from './options.ts';
 import type { MqttOutbox } from './outbox.ts';
 import type { Outgoing } from './outmessage.ts';
@@ -167,6 +168,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     this.quiet();
     await this.drained(deadlineMs, replaced);
     const left = replaced ? 0 : this.outbox.length;
+    if (this.remote?.open === true) this.note(false);
     this.remote?.close(GOODBYE_MS);
     this.outbox.trust();
     this.outbox.detach(true, false);
@@ -364,6 +366,19 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     this.entered('connected', { remote: remote.name, resumed, queued: this.outbox.length });
     this.fetcher.attach(remote, resumed);
     this.outbox.attach(remote, resumed);
+    this.note(true);
+    const { client } = this;
+    if (client !== null) for (const rule of this.forwards) rule.takeStored(client);
+  }
+
+  /** Publishes the state of the bridge, here and there, where that is asked for. */
+  private note(up: boolean): void {
+    const { options, clientId, remote, parts } = this;
+    parts.turn.enter();
+    const there = noteThere(options, clientId, up);
+    if (there !== null && remote?.open === true) remote.publish(there, 0, false);
+    noteHere(options, clientId, this.client, up);
+    parts.turn.leave();
   }
 
   acknowledged(type: AckPacket['type'], packetId: number, reasonCode: number): void {
@@ -385,6 +400,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
   ended(kind: EndKind, reason: string): void {
     const wasOpen = this.state === 'connected';
     this.remote = null;
+    if (wasOpen) this.note(false);
     this.fetcher.detach();
     this.outbox.detach(this.options.retryQos0, kind === 'cut');
     // One that lets in and throws out again is no better than one that does not answer.

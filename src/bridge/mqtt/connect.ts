@@ -5,6 +5,7 @@ import type { ConnectPacket, SubscribePacket, SubscriptionRequest, Will } from '
 import { CONNECT, SUBSCRIBE } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { DialTarget, TlsClientOptions } from '../../transport/transport.ts';
+import { noticeWill } from './notice.ts';
 import type { MqttBridgeOptions, MqttWillOptions, UserProperties } from './options.ts';
 
 const SYSTEM_TLS: TlsClientOptions = {
@@ -93,7 +94,7 @@ export function connectPacket(options: MqttBridgeOptions, clientId: string, maxP
     // Before 5.0 a password needs a user name [MQTT-3.1.2-22].
     username: username ?? (password !== null && version < 5 ? '' : null),
     password: password === null ? null : Buffer.from(password),
-    will: will === null ? null : willOf(will, version === 5),
+    will: will === null ? noticeWill(options, clientId) : willOf(will, version === 5),
     properties: version === 5 ? connectProperties(options, maxPacketBytes) : null,
   };
 }

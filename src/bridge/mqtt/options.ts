@@ -26,6 +26,8 @@ export interface MqttForward {
   readonly maxQos?: Qos;
   /** null = as published. */
   readonly retain: boolean | null;
+  /** Retained messages that match are sent each time the bridge connects. */
+  readonly stored?: boolean;
   readonly prefix: string;
   readonly suffix: string;
 }
@@ -93,6 +95,14 @@ export interface MqttBridgeOptions {
     readonly userProperty: UserProperties;
   };
   readonly will: MqttWillOptions | null;
+  /** Publishes its state here and, unless localOnly, at the remote broker; absent or null = not. Topic null = the usual one. */
+  readonly notifications?: {
+    readonly topic: string | null;
+    readonly localOnly: boolean;
+    readonly remoteRetain: boolean;
+  } | null;
+  /** Bytes of the largest packet that is sent; absent or 0 = as the remote broker takes. */
+  readonly maxPacketSize?: number;
   /** null with a TLS server: the system's authorities, and verification. */
   readonly tls: TlsClientOptions | null;
   /** Protocol names to ask for under TLS; absent or empty = none. */
@@ -127,7 +137,7 @@ export interface MqttParts {
   readonly dial: (target: DialTarget, timeoutMs: number, signal: AbortSignal) => Promise<Connection>;
   readonly retry: (maxMs: number) => Retry;
   readonly journal: OutboxJournal & SessionJournal;
-  /** Bytes of the largest packet taken from a remote broker. */
+  /** Bytes of the largest packet taken from a remote broker; 0 = as MQTT has it. */
   readonly maxPacketSize: () => number;
   readonly clock: Clock;
   readonly turn: Turn;

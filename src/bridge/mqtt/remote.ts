@@ -47,6 +47,8 @@ const WRITE_BUFFER = 4 * 1024 * 1024;
 /** How often time is looked at. */
 const TICK_MS = 250;
 const ORIGIN = { kind: 'bridge', clientId: '', username: null, bridge: null } as const;
+/** The longest packet MQTT has, where there is no other limit. */
+const MAX_PACKET = 268_435_460;
 const NOTHING = Buffer.alloc(0);
 
 /** refused: CONNACK said no. protocol: it broke the protocol. cut: closed by it or by the network. lost: anything else. */
@@ -145,7 +147,8 @@ export class Remote implements OutLink {
   /** Largest packet that is taken from the remote, as it is told in CONNECT. */
   static maxPacketBytes(options: MqttBridgeOptions, parts: MqttParts): number {
     const own = options.connProperties.maximumPacketSize;
-    return own > 0 ? Math.min(own, parts.maxPacketSize()) : parts.maxPacketSize();
+    const most = parts.maxPacketSize() || MAX_PACKET;
+    return own > 0 ? Math.min(own, most) : most;
   }
 
   get open(): boolean {
@@ -311,7 +314,9 @@ export class Remote implements OutLink {
       this.receiveMaximum = Math.min(told.receiveMaximum ?? 65_535, PUBLISH_IDS);
       this.identifiersAvailable = told.subscriptionIdentifiersAvailable !== false;
     }
-    if (told.maximumPacketSize !== undefined) this.maximumPacketSize = told.maximumPacketSize;
+    const { maxPacketSize = 0 } = options;
+    const own = maxPacketSize > 0 ? maxPacketSize : Number.POSITIVE_INFINITY;
+    this.maximumPacketSize = Math.min(own, told.maximumPacketSize ?? Number.POSITIVE_INFINITY);
     if (told.maximumQos !== undefined) this.maximumQos = told.maximumQos === 1 ? 1 : 0;
     if (told.retainAvailable === false) this.retainAvailable = false;
     if (told.serverKeepAlive !== undefined) this.pulse.keepAliveMs = told.serverKeepAlive * 1000; // [MQTT-3.2.2-21]

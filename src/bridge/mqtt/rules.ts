@@ -1,7 +1,7 @@
 // The rules of a bridge to a remote broker at work: one receiver of the local broker for each forward, one mapper for each subscription.
 // Made by bridge.ts. A rule renames, counts, and keeps messages from going back where they came from; it sends and publishes nothing itself.
 import type { Metrics } from '../../base/metrics.ts';
-import type { LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
+import type { LocalClient, LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
@@ -21,7 +21,7 @@ export interface Forwarder {
 
 /** Local to remote. */
 export class ForwardRule implements LocalReceiver {
-  readonly subscription: LocalSubscription;
+  subscription: LocalSubscription;
   readonly counters: RuleCounters;
   private readonly index: number;
   private readonly options: MqttForward;
@@ -42,6 +42,14 @@ export class ForwardRule implements LocalReceiver {
 
   get stores(): boolean {
     return this.forwarder.stores;
+  }
+
+  /** Takes the retained messages that match once more, where that is asked for. Nothing published meanwhile is missed within a turn. */
+  takeStored(client: LocalClient): void {
+    if (this.options.stored !== true || this.subscription.topicFilter === '') return;
+    client.unsubscribe(this.subscription);
+    this.subscription = { ...this.subscription, retainHandling: 0 };
+    client.subscribe(this.subscription);
   }
 
   receive(publication: Publication): void {

@@ -17,19 +17,17 @@ export function placeBridges(draft: Draft, root: BlockNode, hostname: string, re
     placeClient(bridge, block, hostname, report);
     placeSession(bridge, block, draft.global, report);
     placeTopics(bridge, block, report);
+    placeNotices(bridge, block);
     tellMissing(bridge, report);
   }
 }
 
 /** What mosquitto's bridges do unless told otherwise, and these do not. */
-function tellMissing({ settings, at, topics }: BridgeDraft, report: Report): void {
-  const tell = (message: string): void => report.change(at, 'connection', message);
-  if (!settings.has('notifications')) tell('its state is not published below $SYS/broker/connection (notifications)');
-  if (topics.length > 0)
-    tell('stored messages are not sent again each time it connects: only what is published from then on');
+function tellMissing({ settings, at }: BridgeDraft, report: Report): void {
   const several = words(settings.text('address') ?? '').length > 1;
-  if (several && settings.flag('round_robin') !== true)
-    tell('it stays with an address that works, and does not go back to the first one (round_robin false)');
+  if (!several || settings.flag('round_robin') === true) return;
+  const message = 'it stays with an address that works, and does not go back to the first one (round_robin false)';
+  report.change(at, 'connection', message);
 }
 
 // ---- where to, and how
@@ -123,6 +121,20 @@ function placeClient({ settings, at, name }: BridgeDraft, block: BlockNode, host
   if (marked !== undefined) put(block, 'no_local_v4', settings.flag('try_private') === true, marked.at);
 }
 
+/** The state of the bridge as a retained message, which mosquitto publishes unless it is told not to. */
+function placeNotices({ settings, at }: BridgeDraft, block: BlockNode): void {
+  if (settings.flag('notifications') === false) return;
+  put(block, 'notifications', blockNode(at), settings.line('notifications')?.at ?? at);
+  const topic = settings.line('notification_topic');
+  if (topic !== undefined) put(block, 'notifications.topic', topic.value, topic.at);
+  const retain = settings.line('bridge_outgoing_retain');
+  if (retain !== undefined && settings.flag('bridge_outgoing_retain') === false)
+    put(block, 'notifications.remote_retain', false, retain.at);
+  const local = settings.line('notifications_local_only');
+  if (local !== undefined && settings.flag('notifications_local_only') === true)
+    put(block, 'notifications.local_only', true, local.at);
+}
+
 const RESTART_SECONDS = 30;
 const QUEUED = 1000;
 
@@ -132,6 +144,9 @@ function placeSession({ settings, at }: BridgeDraft, block: BlockNode, global: S
   const keepalive = settings.line('keepalive_interval');
   if (keepalive !== undefined)
     put(block, 'keepalive', `${Math.max(5, settings.number('keepalive_interval') ?? 60)}s`, keepalive.at);
+  const packet = settings.line('bridge_max_packet_size');
+  if (packet !== undefined)
+    put(block, 'max_packet_size', Math.max(0, settings.number('bridge_max_packet_size') ?? 0), packet.at);
   const restart = settings.line('restart_timeout');
   const [base, cap] = restart === undefined ? [] : words(restart.value).map(Number);
   const longest = restart === undefined ? RESTART_SECONDS : Number.isFinite(cap) ? cap : base;
@@ -212,6 +227,7 @@ function ruleOf(topic: BridgeTopic, from: 'local' | 'remote'): BlockNode {
 function forwardOf(topic: BridgeTopic, settings: Settings): BlockNode {
   const rule = ruleOf(topic, 'local');
   put(rule, 'max_qos', topic.qos, topic.at);
+  put(rule, 'stored', true, topic.at);
   const retain = settings.line('bridge_outgoing_retain');
   if (retain !== undefined && settings.flag('bridge_outgoing_retain') === false) put(rule, 'retain', false, retain.at);
   return rule;

@@ -78,6 +78,9 @@ function placeOwn(
   const said = own.flag('listener_allow_anonymous') ?? settings.flag('allow_anonymous');
   const byDefault = isFirst(draft, listener) || implicit !== null;
   if (byDefault && said === null) tellDefault(at, report);
+  const prefix = settings.line('auto_id_prefix');
+  if (prefix !== undefined && isFirst(draft, listener))
+    report.change(prefix.at, prefix.key, 'counts here; mosquitto 2.0 forgets it for the default listener');
   put(block, 'allow_anonymous', (said ?? byDefault) && !unasked, line?.at ?? at);
 }
 

@@ -230,6 +230,10 @@ export const MQTT_FORWARD = block(
       text: 'Highest QoS of what is sent: a message with more is sent with this.',
     }),
     retain: flag({ default: null, text: 'RETAIN flag; absent = as published.', example: false }),
+    stored: flag({
+      default: false,
+      text: 'Send the retained messages that match each time the bridge connects, not only what is published from then on.',
+    }),
     ...AFFIXES,
   },
   { unknown: 'warn', text: 'One rule.' },
@@ -370,6 +374,26 @@ export const MQTT_BRIDGE = block(
         ),
       },
       { unknown: 'warn', text: 'TCP options.' },
+    ),
+    max_packet_size: size({
+      default: '0B',
+      text: 'Largest packet that is sent; larger messages are dropped and counted. 0 = as the remote broker takes.',
+    }),
+    notifications: optional(
+      {
+        topic: text({
+          default: null,
+          check: checkTopicName,
+          text: 'Topic; absent = $SYS/broker/connection/<clientid>/state.',
+          example: 'gateway/up',
+        }),
+        local_only: flag({ default: false, text: 'Publish it here only, not at the remote broker.' }),
+        remote_retain: flag({ default: true, text: 'Whether it is retained at the remote broker.' }),
+      },
+      {
+        unknown: 'warn',
+        text: 'The state of the bridge as a retained message, 1 or 0, here and at the remote broker, there as its will too; off unless this block is there.',
+      },
     ),
     forwards: list(MQTT_FORWARD, { text: 'What is sent to the remote broker.' }),
     subscription: list(MQTT_SUBSCRIPTION, { text: 'What is fetched from the remote broker.' }),

@@ -9,6 +9,7 @@ import { DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE } from '../../../sr
 import type { StoredSession } from '../../../src/store/store.ts';
 import {
   MqttBench,
+  message,
   mqttForward,
   mqttOptions,
   mqttSubscription,
@@ -925,5 +926,63 @@ describe('changes', () => {
     await b.clock.advanceAsync(100);
     await stopping;
     expect((await call.packet(DISCONNECT)).reasonCode).toBe(0);
+  });
+});
+
+describe('as mosquitto has it', () => {
+  test('max_qos is a ceiling: lower levels stay, higher ones come down', async () => {
+    const b = bench({ forwards: [mqttForward('up/#', '', { maxQos: 1 })] });
+    const call = await b.connected();
+    for (const qos of [0, 1, 2] as const) b.publish('up/a', `q${qos}`, qos);
+    const got = [await call.publish(), await call.publish(), await call.publish()];
+    expect(got.map((one) => [one.payload, one.qos])).toEqual([
+      ['q0', 0],
+      ['q1', 1],
+      ['q2', 1],
+    ]);
+  });
+
+  test('stored sends what is retained each time the bridge connects', async () => {
+    const b = bench({ forwards: [mqttForward('up/#', 'there/#', { stored: true }), mqttForward('other')] });
+    for (const topic of ['up/a', 'other']) b.broker.retained.set(topic, message(topic, 'kept', { qos: 1 }));
+    const call = await b.connected();
+    expect(await call.publish()).toMatchObject({ topic: 'there/a', payload: 'kept' });
+    call.drop();
+    await b.state('retrying');
+    await b.clock.advanceAsync(5000);
+    expect(await (await b.connected()).publish()).toMatchObject({ topic: 'there/a', payload: 'kept' });
+  });
+
+  test('notifications say 1 while connected and 0 after, here and by the will there', async () => {
+    const b = bench({ notifications: { topic: null, localOnly: false, remoteRetain: true } });
+    const call = await b.connected();
+    const topic = '$SYS/broker/connection/gw/state';
+    expect(call.connect.will).toMatchObject({ topicName: topic, qos: 1, retain: true });
+    expect(Buffer.from(call.connect.will?.payload ?? []).toString()).toBe('0');
+    expect(await call.publish()).toMatchObject({ topic, payload: '1', retain: true });
+    call.drop();
+    await b.state('retrying');
+    expect(b.broker.published.map((one) => [one.topic, one.payload, one.retain])).toEqual([
+      [topic, '1', true],
+      [topic, '0', true],
+    ]);
+  });
+
+  test('notifications here only leave the remote broker alone', async () => {
+    const b = bench({ ...FORWARD, notifications: { topic: 'gw/up', localOnly: true, remoteRetain: true } });
+    const call = await b.connected();
+    expect(call.connect.will).toBeNull();
+    b.publish('up/a', 'first');
+    expect((await call.publish()).payload).toBe('first');
+    expect(b.broker.published).toMatchObject([{ topic: 'gw/up', payload: '1' }]);
+  });
+
+  test('max_packet_size drops and counts what is larger', async () => {
+    const b = bench({ ...FORWARD, maxPacketSize: 30 });
+    const call = await b.connected();
+    b.publish('up/a', 'x'.repeat(40));
+    b.publish('up/a', 'small');
+    expect((await call.publish()).payload).toBe('small');
+    expect(b.dropped('too-large')).toBe(1);
   });
 });
