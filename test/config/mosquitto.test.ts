@@ -311,6 +311,13 @@ sys_interval 0`;
   });
 });
 
+test('max_topic_alias of several listeners is one value, the highest', () => {
+  const text = 'listener 1883\nmax_topic_alias 3\nlistener 1884\nmax_topic_alias 7\n';
+  expect(of(text).mqtt.maxTopicAlias).toBe(7);
+  expect(told(text)).toMatch(/2:1: max_topic_alias: is mqtt.max_topic_alias = 7.*\n.*4:1: /);
+  expect(of(`${text}listener 1885`).mqtt.maxTopicAlias).toBe(10);
+});
+
 describe('bridges', () => {
   const BRIDGE = 'listener 1883\nconnection up\naddress b.example:8883\n';
   const bridge = (text: string) => of(`${BRIDGE}${text}`).bridges.mqtt[0];
@@ -362,6 +369,13 @@ describe('bridges', () => {
     expect(told(`${BRIDGE.replace('b.example:8883', 'a b:1 c')}topic # out`)).toContain(
       'does not go back to the first one',
     );
+  });
+
+  test('run from the start, whatever start_type says', () => {
+    expect(told(`${BRIDGE}topic # out\nstart_type automatic`)).not.toContain('start_type');
+    for (const word of ['lazy', 'once'])
+      expect(told(`${BRIDGE}topic # out\nstart_type ${word}`)).toContain(`5:1: start_type: ${word} is automatic`);
+    expect(wrong(`${BRIDGE}topic # out\nstart_type manual`)).toContain('automatic, lazy or once expected');
   });
 
   test('take the QoS of a topic as a ceiling, and prefixes behind wildcards', () => {

@@ -77,7 +77,7 @@ export const BRIDGE: readonly Option[] = [
   bridge.carried('round_robin', 'flag', 'false: no return to the first address while another is connected', {
     to: 'hybrid_servers',
   }),
-  bridge.changed('start_type', 'words', 'lazy and once run as automatic', { to: 'enable', harmless: 'automatic' }),
+  bridge.changed('start_type', 'words', 'lazy and once run as automatic', { harmless: 'automatic' }),
   bridge.lost('threshold', 'int', 'goes with start_type lazy'),
   bridge.carried('topic', 'words', 'its QoS is a ceiling', { to: 'forwards, subscription' }),
   bridge.carried('try_private', 'flag', '', { to: 'no_local_v4' }),

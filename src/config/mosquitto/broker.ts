@@ -15,6 +15,7 @@ const QUEUED = 1000;
 export function placeBroker(draft: Draft, root: BlockNode, report: Report): void {
   const { global, at } = draft;
   placeLimits(global, root, at, report);
+  placeAliases(draft, root, report);
   placeExpiry(global, root, at, report);
   placePersistence(global, root, at, report);
   placeLog(draft, root, report);
@@ -62,6 +63,19 @@ function placeLimits(global: Settings, root: BlockNode, at: Position, report: Re
     const message = 'is mqtt.max_sessions, which counts clients and kept sessions; one more is refused, not closed';
     report.change(line('global_max_clients'), 'global_max_clients', message);
   }
+}
+
+/** Of a listener that says nothing. */
+const TOPIC_ALIASES = 10;
+
+function placeAliases({ first, listeners }: Draft, root: BlockNode, report: Report): void {
+  const all = [...listeners, first].map(({ settings }) => settings);
+  const lines = all.flatMap((settings) => settings.line('max_topic_alias') ?? []);
+  if (lines.length === 0) return;
+  const heard = first.settings.has('max_topic_alias') ? all : all.slice(0, -1);
+  const most = Math.max(...heard.map((settings) => settings.number('max_topic_alias') ?? TOPIC_ALIASES));
+  put(root, 'mqtt.max_topic_alias', most, lines[0].at);
+  for (const { at, key } of lines) report.change(at, key, `is mqtt.max_topic_alias = ${most}, of every listener`);
 }
 
 const LEAST_MEMORY = 1024 * 1024;

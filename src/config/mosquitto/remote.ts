@@ -18,6 +18,7 @@ export function placeBridges(draft: Draft, root: BlockNode, hostname: string, re
     placeSession(bridge, block, draft.global, report);
     placeTopics(bridge, block, report);
     placeNotices(bridge, block);
+    placeStart(bridge.settings, report);
     tellMissing(bridge, report);
   }
 }
@@ -133,6 +134,16 @@ function placeNotices({ settings, at }: BridgeDraft, block: BlockNode): void {
   const local = settings.line('notifications_local_only');
   if (local !== undefined && settings.flag('notifications_local_only') === true)
     put(block, 'notifications.local_only', true, local.at);
+}
+
+/** When it connects: here always, and again after every end. */
+function placeStart(settings: Settings, report: Report): void {
+  const line = settings.line('start_type');
+  if (line === undefined) return;
+  const [word] = words(line.value);
+  if (word === 'lazy' || word === 'once')
+    report.change(line.at, line.key, `${word} is automatic: the bridge stays connected, and connects again`);
+  else if (word !== 'automatic') report.invalid(line.at, line.key, 'automatic, lazy or once expected');
 }
 
 const RESTART_SECONDS = 30;
