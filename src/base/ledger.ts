@@ -11,6 +11,7 @@ export const KINDS = [
   'unsent',
   'input',
   'connections',
+  'names',
   'caches',
   'sp',
   'failures',
@@ -70,6 +71,8 @@ function zeros(): Record<Kind, number> {
 export class Ledger {
   /** Bytes that may be kept; 0 = no limit. */
   keptLimit = 0;
+  /** Bytes of everything; 0 = no limit. Each kind has a bound of its own; this one is for all of them at once. */
+  totalLimit = 0;
   private readonly bytes = zeros();
   private readonly sources: { readonly kind: Kind; readonly read: () => number }[] = [];
 
@@ -93,10 +96,16 @@ export class Ledger {
   hasRoom(kind: Kept, bytes: number): boolean {
     const limit = this.keptLimit;
     if (limit === 0 || bytes <= 0) return true;
+    if (this.isFull(bytes)) return false;
     if (this.of(kind) + bytes > SHARES[kind] * limit) return false;
     const trees = this.of('subscriptions') + this.of('retained');
     if (kind !== 'sessions' && trees + bytes > TREES_SHARE * limit) return false;
     return trees + this.of('sessions') + bytes <= limit;
+  }
+
+  /** Whether everything together leaves no room for `bytes` more. */
+  isFull(bytes: number): boolean {
+    return this.totalLimit > 0 && this.total + bytes > this.totalLimit;
   }
 
   get total(): number {

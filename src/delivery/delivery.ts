@@ -62,6 +62,8 @@ export interface DeliveryStats {
   /** Bytes of messages in queues and in flight, all sessions together. */
   queuedBytes: number;
   queuedMessages: number;
+  /** Nothing more is queued: memory of all kinds together is at its bound. */
+  full: boolean;
 }
 
 export function newDeliveryStats(): DeliveryStats {
@@ -77,6 +79,7 @@ export function newDeliveryStats(): DeliveryStats {
     refusedStore: 0,
     queuedBytes: 0,
     queuedMessages: 0,
+    full: false,
   };
 }
 

@@ -71,7 +71,7 @@ export class Tally {
 
   /** Whether all sessions together hold so many bytes; 0 = no bound. */
   crowded(totalBytes: number): boolean {
-    return totalBytes > 0 && this.stats.queuedBytes >= totalBytes;
+    return this.stats.full || (totalBytes > 0 && this.stats.queuedBytes >= totalBytes);
   }
 
   /** A message waits or is in flight (1), or is not any more (-1). One that several sessions hold counts once, its entries each. */

@@ -112,6 +112,8 @@ export interface Router {
   /** The same in pieces of bounded work: null where many topics were looked at and none matched. */
   retainedInPieces(topicFilter: string): Iterator<Message | null>;
   readonly stats: RouterStats;
+  /** Subscriptions that were looked at to find routes, so far: what tells of dear topics. */
+  readonly searched: number;
   readonly subscriptionCount: number;
   readonly sharedCount: number;
   /** Different topic filters, shared ones by name and filter. */

@@ -28,6 +28,7 @@ export class Routes implements Router {
   version = 1;
   subscriptionCount = 0;
   sharedCount = 0;
+  searched = 0;
   readonly stats: RouterStats = { received: 0, noSubscribers: 0 };
   readonly topics: TopicCounts;
   retainedLimits: RetainedLimits = { messages: 0, bytes: 0 };
@@ -301,7 +302,8 @@ export class Routes implements Router {
   }
 
   private find(topic: string): FoundRoute {
-    const { subscriptions, groups } = this.trie.match(topic);
+    const { subscriptions, groups, visited } = this.trie.match(topic);
+    this.searched += subscriptions.length + visited;
     const byReceiver = new Map<Receiver, Subscription[]>();
     for (const subscription of subscriptions) {
       const list = byReceiver.get(subscription.receiver);

@@ -60,6 +60,8 @@ class Node {
 export interface Matches {
   readonly subscriptions: Subscription[];
   readonly groups: SharedGroup[];
+  /** Nodes that were looked at. */
+  visited: number;
 }
 
 export class SubscriptionTrie {
@@ -126,7 +128,7 @@ export class SubscriptionTrie {
 
   /** Everything that matches a topic name. */
   match(topic: string): Matches {
-    const found: Matches = { subscriptions: [], groups: [] };
+    const found: Matches = { subscriptions: [], groups: [], visited: 0 };
     const levels = topic.split('/');
     // Wildcards at the first level do not match topics that begin with $ [MQTT-4.7.2-1].
     let nodes: Node[] = [this.root];
@@ -143,6 +145,7 @@ export class SubscriptionTrie {
     // Breadth first with at most two branches a level that both exist: no recursion, so no depth a topic could exhaust.
     for (let i = 0; i <= last && nodes.length > 0; i++) {
       const next: Node[] = [];
+      found.visited += nodes.length;
       for (const node of nodes) {
         collect(node.rest, node.restGroups, found);
         const child = node.children?.get(levels[i]);

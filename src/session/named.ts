@@ -11,7 +11,7 @@ import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
 import type { KnownTopic, Route } from '../router/router.ts';
 import type { Core } from './session.ts';
 import { TopicVerdicts, UNKNOWN } from './verdicts.ts';
-import { connectionLimit, LONG_CHARACTERS } from './weight.ts';
+import { LONG_CHARACTERS, namesLimit } from './weight.ts';
 
 export class NamedTopics {
   /** The topic of the packet at hand, and whether this client may publish to it; valid when resolve() has returned true. */
@@ -74,6 +74,11 @@ export class NamedTopics {
     return most > 0 && topic.levels > most ? null : topic;
   }
 
+  /** Whether the route of a topic is at hand. */
+  hasRoute({ route }: KnownTopic): boolean {
+    return route !== null && route.version === this.core.router.version;
+  }
+
   /** The route of a topic as subscriptions are now. */
   route(topic: KnownTopic): Route {
     const { router } = this.core;
@@ -103,11 +108,11 @@ export class NamedTopics {
   private hold(bytes: number): void {
     if (bytes === 0) return;
     const { ledger, limits } = this.core;
-    const limit = bytes > 0 ? connectionLimit(limits) : 0;
-    if (limit > 0 && ledger.of('connections') + bytes > limit)
+    const limit = bytes > 0 ? namesLimit(limits) : 0;
+    if (limit > 0 && (ledger.of('names') + bytes > limit || ledger.isFull(bytes)))
       throw new ProtocolError(QUOTA_EXCEEDED, 'no memory for one more topic alias or long topic');
     this.bytes += bytes;
-    ledger.add('connections', bytes);
+    ledger.add('names', bytes);
   }
 
   private name(buffer: Buffer, scan: PublishScan, alias: number): KnownTopic {

@@ -36,6 +36,8 @@ export interface PacketHandler {
 const HELD_MS = 50;
 /** Packets handled between two looks at the clock, while they are quick. */
 const STEPS = 16;
+/** Subscriptions looked at for routes after which the clock is looked at, too: about a tenth of a millisecond. */
+const COSTLY = 1000;
 /** Above it each packet is followed by a look. */
 const SLOW_MS = 1;
 /** What a client that is not let in yet may send ahead of the answer it waits for. */
@@ -193,7 +195,7 @@ export class Reader implements Intake {
   private claim(bytes: number): void {
     const { ledger, limits } = this.core;
     const limit = bytes > 0 ? inputLimit(limits, this.inbound !== null) : 0;
-    if (limit > 0 && ledger.of('input') + bytes > limit) {
+    if (limit > 0 && (ledger.of('input') + bytes > limit || ledger.isFull(bytes))) {
       this.core.caps.refused('memory', '');
       throw new ProtocolError(QUOTA_EXCEEDED, 'no memory for one more packet that comes in pieces');
     }
@@ -215,6 +217,7 @@ export class Reader implements Intake {
     const { frame, handler } = this;
     let maxBytes = handler.maxBytes();
     let steps = STEPS;
+    let searched = this.core.router.searched;
     let lookedMs = 0;
     let endMs = 0;
     while (at < end) {
@@ -239,7 +242,9 @@ export class Reader implements Intake {
         at = packetEnd;
       }
       if (this.state !== 'reading') return at;
+      if (this.core.router.searched - searched > COSTLY) steps = 1;
       if (--steps > 0 || at >= end) continue;
+      searched = this.core.router.searched;
       const nowMs = this.core.clock.mono();
       if (endMs === 0) endMs = nowMs + SLICE_MS;
       else if (nowMs >= endMs) {

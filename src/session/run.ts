@@ -6,6 +6,9 @@ import type { PublishScan } from '../codec/publish.ts';
 import type { KnownTopic, Route, TopicCount } from '../router/router.ts';
 import type { NamedTopics } from './named.ts';
 
+/** Routes that are found within one run. */
+const ROUTES_FOUND = 8;
+
 export class Run {
   count = 0;
   /** Bytes of the longest packet. */
@@ -14,6 +17,8 @@ export class Run {
   mixed = false;
   private readonly names: NamedTopics;
   private readonly five: boolean;
+  /** Routes that had to be found. */
+  private found = 0;
   private topic: KnownTopic | null = null;
   private counts: TopicCount | null = null;
   /** Messages and payload bytes that `counts` has not got yet. */
@@ -85,6 +90,7 @@ export class Run {
   private begin(topic: KnownTopic, route: Route | null, payloadBytes: number): void {
     this.topic = topic;
     this.mixed = false;
+    this.found = 0;
     this.counts = route === null ? null : route.count;
     this.messages = 1;
     this.payloadBytes = payloadBytes;
@@ -97,6 +103,8 @@ export class Run {
     if (topic === null || route === null || route.groups.length > 0) return false;
     const other = names.next(buffer, start, end, topic);
     if (other === null) return false;
+    // To find many routes is work for several turns, not for one run.
+    if (!names.hasRoute(other) && ++this.found > ROUTES_FOUND) return false;
     const { targets, groups, count } = names.route(other);
     if (targets !== route.targets || groups.length > 0) return false;
     this.settle();

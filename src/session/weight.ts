@@ -46,7 +46,17 @@ export function inputLimit({ memoryBudget, maxPacketSize }: SessionLimits, letIn
   return letIn ? Math.max(memoryBudget / 2, 2 * maxPacketSize) : memoryBudget / 4;
 }
 
-/** Bytes of connections and what they remember; 0 = no limit. */
+/** Bytes of connections; 0 = no limit. */
 export function connectionLimit({ memoryBudget }: SessionLimits): number {
   return 2 * memoryBudget;
+}
+
+/** Bytes of topics and aliases that connections remember; 0 = no limit. */
+export function namesLimit({ memoryBudget }: SessionLimits): number {
+  return memoryBudget / 2;
+}
+
+/** Bytes of everything that is counted: what each kind may have by itself is more than all may have at once. */
+export function totalLimit({ memoryBudget }: SessionLimits): number {
+  return 2.5 * memoryBudget;
 }

@@ -70,7 +70,11 @@ async function main(): Promise<void> {
   // The inspector agent is made once, before anything is measured.
   new Session().connect();
   if (limitMs > 0) watch(limitMs);
-  const nng = gateway.bridges.list().flatMap((bridge) => bridge.endpoints.flatMap((endpoint) => endpoint.bound ?? []));
+  const bound = (): (string | null)[] =>
+    gateway.bridges.list().flatMap((bridge) => bridge.endpoints.map((endpoint) => endpoint.bound));
+  // Bridges bind after the start.
+  while (bound().includes(null)) await new Promise((resolve) => setTimeout(resolve, 5));
+  const nng = bound().flatMap((url) => url ?? []);
   const started: Started = { kind: 'started', port: gateway.bound[0].port, nng };
   process.send?.(started);
   process.on('message', (request: Request) => {

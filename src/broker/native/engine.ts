@@ -26,9 +26,10 @@ import { IntakeBuffer } from '../../session/intake.ts';
 import { Pace } from '../../session/pace.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
+import { inSlices } from '../../session/slices.ts';
 import type { Session } from '../../session/state.ts';
 import { remove } from '../../session/subscribe.ts';
-import { CONNECTION_BYTES, connectionLimit } from '../../session/weight.ts';
+import { CONNECTION_BYTES, connectionLimit, totalLimit } from '../../session/weight.ts';
 import type { Journal, Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
 import type {
@@ -88,6 +89,8 @@ export class NativeBroker implements Broker {
   private readonly sys: SysTree;
   private readonly timers: Timer[] = [];
   private stopping = false;
+  /** Clients whose filters are being taken back because too many of them match one topic. */
+  private readonly crowding = new Set<string>();
   private stopped = false;
   private rateSinceMs = 0;
   private rateCount = 0;
@@ -102,6 +105,7 @@ export class NativeBroker implements Broker {
     const delivery = newDeliveryStats();
     const ledger = options.ledger ?? new Ledger();
     ledger.keptLimit = options.limits.keptBudget;
+    ledger.totalLimit = totalLimit(options.limits);
     ledger.watch('unsent', () => options.pool.usedBytes);
     ledger.watch('queued', () => delivery.queuedBytes);
     ledger.watch('caches', () => this.core.slab.spare.bytes);
@@ -223,7 +227,8 @@ export class NativeBroker implements Broker {
       if (++this.rateCount > limits.maxConnectRate) why = 'too many connections a second';
     }
     const most = connectionLimit(limits);
-    if (most > 0 && this.core.ledger.of('connections') >= most) why = 'no memory for more connections';
+    if (most > 0 && (this.core.ledger.of('connections') >= most || this.core.ledger.isFull(0)))
+      why = 'no memory for more connections';
     if (why === '') return true;
     stats.refused++;
     this.refusals('warn', 'CON-REFUSED', { reason: why });
@@ -239,6 +244,7 @@ export class NativeBroker implements Broker {
     this.core.limits = limits;
     this.core.budget.limit = limits.memoryBudget;
     this.core.ledger.keptLimit = limits.keptBudget;
+    this.core.ledger.totalLimit = totalLimit(limits);
     this.core.held.limit = heldLimit(limits);
     this.core.router.retainedLimits = limits.retained;
     this.core.router.maxMatching = limits.maxMatching;
@@ -328,21 +334,24 @@ export class NativeBroker implements Broker {
 
   /** A client has too many filters for one topic: the newest end, and it is told so. Not here and now: routes are being found. */
   private crowded(clientId: string, topic: string, excess: readonly Subscription[]): void {
-    this.core.pace.later(() => {
-      const session = this.registry.get(clientId);
-      if (session === undefined) return;
-      this.core.turn.enter();
-      let ended = 0;
-      for (const { topicFilter } of excess) {
-        if (!remove(this.core, session, topicFilter)) continue;
-        ended++;
+    if (this.crowding.has(clientId)) return;
+    this.crowding.add(clientId);
+    const { core } = this;
+    const session = this.registry.get(clientId);
+    const isThere = (): boolean => session !== undefined && this.registry.get(clientId) === session;
+    const endOne = (i: number): undefined => {
+      const { topicFilter } = excess[i];
+      if (session !== undefined && remove(core, session, topicFilter))
         this.emit({ kind: 'unsubscribed', clientId, topicFilter });
-      }
-      if (ended > 0) {
-        this.core.caps.refused('matching', clientId, topic);
-        session.client?.disconnect(QUOTA_EXCEEDED, 'too many topic filters match one topic');
-      }
-      this.core.turn.leave();
+    };
+    core.pace.later(() => {
+      void Promise.resolve(inSlices(core.pace, excess.length, endOne, isThere)).then(() => {
+        this.crowding.delete(clientId);
+        core.caps.refused('matching', clientId, topic);
+        core.turn.enter();
+        if (isThere()) session?.client?.disconnect(QUOTA_EXCEEDED, 'too many topic filters match one topic');
+        core.turn.leave();
+      });
     });
   }
 
@@ -351,6 +360,8 @@ export class NativeBroker implements Broker {
     this.core.turn.enter();
     if (this.absence.over(nowMs)) for (const client of this.clients_) client.excuse(nowMs);
     for (const client of this.clients_) client.check(nowMs);
+    // Asked for each message that is queued: looked at now and then.
+    this.core.delivery.full = this.core.ledger.isFull(0);
     this.core.turn.leave();
   }
 
