@@ -206,3 +206,9 @@ export const systemClock: Clock = {
   after: (delayMs, fn) => new LongTimer(delayMs, fn),
   every: repeat,
 };
+
+/** Processor milliseconds that this process has used. */
+export function processCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

@@ -1,7 +1,7 @@
 // The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
 // Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
 import { AccessControl } from '../auth/chain.ts';
-import { type Clock, ResumedClock } from '../base/clock.ts';
+import { type Clock, processCpuMs, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Ledger } from '../base/ledger.ts';
 import { budgetLog, type Log } from '../base/log.ts';
@@ -226,7 +226,14 @@ export class Gateway implements Service {
     } else {
       const resumeTime = (steadyMs: number): void => this.clock.resume(steadyMs);
       const journal = await this.journal(config);
-      broker = new NativeBroker({ ...common, pool: this.pool, ledger: this.ledger, journal, resumeTime });
+      broker = new NativeBroker({
+        ...common,
+        pool: this.pool,
+        ledger: this.ledger,
+        journal,
+        resumeTime,
+        cpuMs: processCpuMs,
+      });
     }
     await broker.start();
     broker.preset(presets(config));

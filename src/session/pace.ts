@@ -13,20 +13,32 @@ export class Pace {
   putOff = 0;
   private readonly waiting = new Fifo<() => void>();
   private readonly mono: () => number;
+  private readonly cpuMs: () => number;
+  private beganCpuMs = 0;
   private scheduled = false;
 
-  /** @param mono milliseconds, see Clock */
-  constructor(mono: () => number) {
+  /**
+   * @param mono milliseconds, see Clock
+   * @param cpuMs processor time of this process: on a busy machine the time that others had is not the client's
+   */
+  constructor(mono: () => number, cpuMs: () => number = mono) {
     this.mono = mono;
+    this.cpuMs = cpuMs;
   }
 
-  /** When a slice that begins now is over. */
-  end(): number {
+  /** A slice begins: gives when it is over at the earliest. Slices are worked on one after the other, without a break. */
+  begin(): number {
+    this.beganCpuMs = this.cpuMs();
     return this.mono() + SLICE_MS;
   }
 
+  /** Whether the slice is over. Dearer than a look at the clock: to be asked when begin()'s time has come. */
+  get spent(): boolean {
+    return this.cpuMs() - this.beganCpuMs >= SLICE_MS;
+  }
+
   isOver(endMs: number): boolean {
-    return this.mono() >= endMs;
+    return this.mono() >= endMs && this.spent;
   }
 
   /** Resolves when it is this client's turn again. */

@@ -12,7 +12,6 @@ import type { Connection, Intake } from '../transport/transport.ts';
 import { Assembler } from './assembler.ts';
 import { mayBeConnect } from './hint.ts';
 import { LARGE_BYTES } from './intake.ts';
-import { SLICE_MS } from './pace.ts';
 import { type Inbound, WAIT } from './publish.ts';
 import type { Core } from './session.ts';
 import { inputLimit } from './weight.ts';
@@ -246,10 +245,13 @@ export class Reader implements Intake {
       if (--steps > 0 || at >= end) continue;
       searched = this.core.router.searched;
       const nowMs = this.core.clock.mono();
-      if (endMs === 0) endMs = nowMs + SLICE_MS;
+      if (endMs === 0) endMs = this.core.pace.begin();
       else if (nowMs >= endMs) {
-        this.putOff();
-        return at;
+        if (this.core.pace.spent) {
+          this.putOff();
+          return at;
+        }
+        endMs = nowMs + SLOW_MS;
       }
       steps = lookedMs > 0 && nowMs - lookedMs > SLOW_MS ? 1 : STEPS;
       lookedMs = nowMs;

@@ -18,7 +18,7 @@ export function inSlices(
   let endMs = 0;
   for (let i = 0; i < count; i++) {
     if (i > 0 && i % STEPS === 0) {
-      if (endMs === 0) endMs = pace.end();
+      if (endMs === 0) endMs = pace.begin();
       else if (pace.isOver(endMs)) return later(pace, i, count, step, goOn);
     }
     const waiting = step(i);
@@ -38,7 +38,7 @@ async function later(
   while (i < count) {
     await pace.turn();
     if (!goOn()) return false;
-    for (const endMs = pace.end(); i < count; ) {
+    for (const endMs = pace.begin(); i < count; ) {
       const waiting = step(i++);
       if (waiting !== undefined) {
         await waiting;

@@ -56,6 +56,8 @@ export interface NativeBrokerOptions {
   readonly clock: Clock;
   /** Told what clock.steady() is to say from now on: it goes on from the process before. */
   readonly resumeTime?: (steadyMs: number) => void;
+  /** Processor time of this process in milliseconds; the clock's time when absent. */
+  readonly cpuMs?: () => number;
   readonly turn: Turn;
   /** Output blocks, shared with the SP sockets. */
   readonly pool: BlockPool;
@@ -135,7 +137,7 @@ export class NativeBroker implements Broker {
       budget,
       absentees: options.absentees,
       ledger,
-      pace: new Pace(() => options.clock.mono()),
+      pace: new Pace(() => options.clock.mono(), options.cpuMs),
       held,
       caps,
       contests: new Contests(),
