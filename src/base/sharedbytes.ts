@@ -1,9 +1,12 @@
-// Bytes that nobody writes to for now, sent by several writers without a copy for each. Made where a large packet is put together
-// (session/assembler.ts) or copied once for all its receivers (mqtt/message.ts), sent by base/writer.ts.
-// Their memory is used again when the packet is handled, nothing refers to it any more and nobody has kept a view: large buffers are dear
-// to allocate, and each of them brings the garbage collector nearer.
+// Bytes that nobody writes to for now, sent by several writers without a copy for each. Made where a large packet is
+// put together (session/assembler.ts) or copied once for all its receivers (mqtt/message.ts), sent by base/writer.ts.
+// Their memory is used again when the packet is handled, nothing refers to it any more and nobody has kept a view:
+// large buffers are dear to allocate, and each of them brings the garbage collector nearer.
 
-/** Smaller pieces are copied: two buffers to send instead of one cost more than a copy of that many bytes (make bench, 16 KB). */
+/**
+ * Smaller pieces are copied: two buffers to send instead of one cost more than a copy of that many bytes (make bench,
+ * 16 KB).
+ */
 export const SHARE_BYTES = 16_384;
 /** Sizes are multiples of this, so that packets of about the same size fit each other's buffers. */
 const STEP_BYTES = 16_384;
@@ -50,7 +53,10 @@ export class SpareBuffers {
 
 export class SharedBytes {
   readonly bytes: Buffer;
-  /** Pieces of output that refer to it now: the business of writer.ts, which counts the memory once however many there are. */
+  /**
+   * Pieces of output that refer to it now: the business of writer.ts, which counts the memory once however many there
+   * are.
+   */
   holders = 0;
   private state: 'used' | 'handled' | 'kept' = 'used';
   private readonly home: SpareBuffers | null;

@@ -1,6 +1,6 @@
-// The output side of one peer: bytes are appended here and leave in few large writes at the end of a turn.
-// Called by delivery/ (MQTT) and sp/ (pipes). Owns no buffer while idle: blocks come from a pool and go back when written.
-// It never drops and never refuses: its users look at `queuedBytes` before they append and decide by their own policy.
+// The output side of one peer: bytes are appended here and leave in few large writes at the end of a turn. Called by
+// delivery/ (MQTT) and sp/ (pipes). Owns no buffer while idle: blocks come from a pool and go back when written. It
+// never drops and never refuses: its users look at `queuedBytes` before they append and decide by their own policy.
 import type { SharedBytes } from './sharedbytes.ts';
 import type { Flushable, Turn } from './turn.ts';
 import { copyWords, WordView } from './words.ts';
@@ -14,7 +14,10 @@ export interface ByteSink {
 }
 
 const LARGEST_BLOCK = 65_536;
-/** A new peer gets a small block; one that fills it gets a larger next: idle and slow peers stay cheap, busy ones write 64 KB. */
+/**
+ * A new peer gets a small block; one that fills it gets a larger next: idle and slow peers stay cheap, busy ones write
+ * 64 KB.
+ */
 const BLOCK_SIZES = [2048, 16_384, LARGEST_BLOCK] as const;
 /** Blocks kept for reuse in each size; beyond that the garbage collector has them. */
 const KEPT = [1024, 256, 128] as const;
@@ -140,7 +143,8 @@ export class Writer implements Flushable {
       return;
     }
     sink.cork();
-    // A sink that confirms at once may bring more to send while this goes on: filled blocks always go before the open one.
+    // A sink that confirms at once may bring more to send while this goes on: filled blocks always go before the open
+    // one.
     while (this.full.length > 0) {
       const full = this.full;
       this.full = [];

@@ -186,9 +186,7 @@ export class Outbox implements SessionOutbox {
       if (entry?.stored === true) {
         // PUBREL frees the identifier at the client: from then on a PUBLISH under it would be another message, also after a crash.
         this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
-        this.whenStored(() => {
-          if (this.peer === peer) peer?.release(packetId, SUCCESS);
-        });
+        this.releaseWhenStored(peer, packetId);
         return true;
       }
     }
@@ -365,6 +363,13 @@ export class Outbox implements SessionOutbox {
         return;
       this.view.load(entry.message);
       this.write(peer, this.view, entry, again);
+    });
+  }
+
+  /** In a method of its own: a function made in received() would cost every message memory, stored or not. */
+  private releaseWhenStored(peer: Sender | null, packetId: number): void {
+    this.whenStored(() => {
+      if (this.peer === peer) peer?.release(packetId, SUCCESS);
     });
   }
 

@@ -1,6 +1,7 @@
 // Topic Names by their bytes: one that has been seen is found without text, checks, rights or a search for its route.
-// Made by routes.ts and asked by session/ for every PUBLISH. Bounded in entries and in bytes of each; a new topic takes the place of the
-// oldest of its four, so a flood of new topics cannot empty the table at once. Holds only names that their finder has checked.
+// Made by routes.ts and asked by session/ for every PUBLISH. Bounded in entries and in bytes of each; a new topic takes
+// the place of the oldest of its four, so a flood of new topics cannot empty the table at once. Holds only names that
+// their finder has checked.
 import type { KnownTopic, KnownTopics, Route } from './router.ts';
 
 /** Power of two; four entries each: 16,384 topics in all. */

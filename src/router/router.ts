@@ -1,6 +1,7 @@
-// SEAM of router/: from a topic to everybody who gets it. Used by session/ (subscribe, publish), broker/ (local clients, introspection).
-// A Route is the answer for one topic, cached until any subscription changes; whoever keeps one compares its version.
-// Contract: publish() serves targets in the order of their subscriptions, stores retained messages, and never throws.
+// SEAM of router/: from a topic to everybody who gets it. Used by session/ (subscribe, publish), broker/ (local
+// clients, introspection). A Route is the answer for one topic, cached until any subscription changes; whoever keeps
+// one compares its version. Contract: publish() serves targets in the order of their subscriptions, stores retained
+// messages, and never throws.
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication, TopicNames } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
@@ -34,7 +35,9 @@ export interface TopicCount {
 export interface Route {
   readonly topic: string;
   readonly version: number;
-  /** The same array for all topics of one version that go to the same targets: their packets may be handed on together. */
+  /**
+   * The same array for all topics of one version that go to the same targets: their packets may be handed on together.
+   */
   readonly targets: readonly Target[];
   readonly groups: readonly GroupTargets[];
   /** Of the topic, whatever its routes were before. */
@@ -54,9 +57,14 @@ export interface KnownTopic {
 
 /** Topic Names by their bytes; names for a run of packets that have several (mqtt/message.ts). */
 export interface KnownTopics extends TopicNames {
-  /** The topic in buffer[start, end), null when it is not known; `before` is the one that the same sender used before, if any. */
+  /**
+   * The topic in buffer[start, end), null when it is not known; `before` is the one that the same sender used before,
+   * if any.
+   */
   find(buffer: Uint8Array, start: number, end: number, before: KnownTopic | null): KnownTopic | null;
-  /** Takes up a Topic Name that has been checked and that find() did not find. Long ones are known to their caller only. */
+  /**
+   * Takes up a Topic Name that has been checked and that find() did not find. Long ones are known to their caller only.
+   */
   add(name: string, buffer: Uint8Array, start: number, end: number): KnownTopic;
 }
 
@@ -86,16 +94,19 @@ export interface Router {
   invalidate(): void;
   route(topic: string): Route;
   readonly known: KnownTopics;
-  /** Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had. */
+  /**
+   * Stores it if it is retained and delivers it by `route`, which must be current. Returns how many receivers it had.
+   */
   publish(publication: Publication, route: Route): number;
   /**
-   * Whether publish() would be refused by somebody: a receiver that needs the store, or the retained messages. For QoS 2, where a
-   * refusal must have had no effect on anybody. O(receivers).
+   * Whether publish() would be refused by somebody: a receiver that needs the store, or the retained messages. For QoS
+   * 2, where a refusal must have had no effect on anybody. O(receivers).
    */
   refuses(publication: Publication, route: Route): boolean;
   /**
-   * Delivers a run of packets (delivery.ts, deliverRun) by `route`. The counts of their topics are raised by the caller, who knows them.
-   * A run of several topics (publication.names is set) has routes with the same targets and no groups.
+   * Delivers a run of packets (delivery.ts, deliverRun) by `route`. The counts of their topics are raised by the
+   * caller, who knows them. A run of several topics (publication.names is set) has routes with the same targets and no
+   * groups.
    */
   publishRun(
     publication: Publication,
@@ -105,7 +116,10 @@ export interface Router {
     count: number,
     longest: number,
   ): number;
-  /** A member of the shared subscription `topicFilter` could not finish this message: another one gets it (MQTT 5.0 section 4.8.2). */
+  /**
+   * A member of the shared subscription `topicFilter` could not finish this message: another one gets it (MQTT 5.0
+   * section 4.8.2).
+   */
   redeliver(topicFilter: string, message: Message, except: Receiver): boolean;
   /** Retained messages that match, lazily; the store may change meanwhile. */
   retained(topicFilter: string): Iterator<Message>;

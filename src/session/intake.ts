@@ -1,9 +1,11 @@
-// The one buffer that all connections of a broker read to: what is read is handled before the next read, so it costs no memory of any
-// connection, and reads are as large as what has come. Made by the engines, used by reader.ts.
+// The one buffer that all connections of a broker read to: what is read is handled before the next read, so it costs no
+// memory of any connection, and reads are as large as what has come. Made by the engines, used by reader.ts.
 
 /** Large enough that a busy sender is read with few calls, small enough for the processor's second cache. */
 const WHOLE_BYTES = 262_144;
-/** A sender of large packets is first asked for the beginning of the next, which is then read to a buffer of its own. */
+/**
+ * A sender of large packets is first asked for the beginning of the next, which is then read to a buffer of its own.
+ */
 const HEAD_BYTES = 2048;
 
 export class IntakeBuffer {

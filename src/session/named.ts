@@ -1,6 +1,7 @@
 // The topic of each PUBLISH of one connection: by its bytes or its alias, with the verdict of this client's rights.
-// Made by publish.ts, which asks it for every packet. A topic that has been seen costs a comparison of bytes; verdicts are this client's
-// own and are forgotten when rights change. Topic rules: MQTT 5.0 sections 3.3.2.1, 3.3.2.3.4 and 4.7.
+// Made by publish.ts, which asks it for every packet. A topic that has been seen costs a comparison of bytes; verdicts
+// are this client's own and are forgotten when rights change. Topic rules: MQTT 5.0 sections 3.3.2.1, 3.3.2.3.4 and
+// 4.7.
 import type { Access, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { BUFFER_BYTES, textBytes } from '../base/ledger.ts';
@@ -14,7 +15,9 @@ import { TopicVerdicts, UNKNOWN } from './verdicts.ts';
 import { LONG_CHARACTERS, namesLimit } from './weight.ts';
 
 export class NamedTopics {
-  /** The topic of the packet at hand, and whether this client may publish to it; valid when resolve() has returned true. */
+  /**
+   * The topic of the packet at hand, and whether this client may publish to it; valid when resolve() has returned true.
+   */
   topic: KnownTopic | null = null;
   allowed = false;
   /** False when the verdict is for this packet alone. */
@@ -44,7 +47,10 @@ export class NamedTopics {
     this.verdicts = new TopicVerdicts(core.ledger);
   }
 
-  /** The topic of the scanned PUBLISH; `alias` 0 = none. False when a verdict has to be waited for. Throws ProtocolError. */
+  /**
+   * The topic of the scanned PUBLISH; `alias` 0 = none. False when a verdict has to be waited for. Throws
+   * ProtocolError.
+   */
   resolve(buffer: Buffer, scan: PublishScan, alias: number): boolean {
     const authorizer = this.access().authorizer;
     if (authorizer.version !== this.version) {

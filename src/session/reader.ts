@@ -1,6 +1,7 @@
-// The bytes of one connection as packets, in the order they came: whole ones are handled where they lie in the chunk, cut ones are put
-// together first. Made by client.ts. While an answer is waited for (suspend) nothing is handled: what comes stays in `unread` [MQTT-3.1.4-5].
-// Knows no session and answers nothing; whatever is thrown goes to the client's fail().
+// The bytes of one connection as packets, in the order they came: whole ones are handled where they lie in the chunk,
+// cut ones are put together first. Made by client.ts. While an answer is waited for (suspend) nothing is handled: what
+// comes stays in `unread` [MQTT-3.1.4-5]. Knows no session and answers nothing; whatever is thrown goes to the client's
+// fail().
 import { ProtocolError } from '../base/errors.ts';
 import { SHARE_BYTES, type SharedBytes } from '../base/sharedbytes.ts';
 import type { Frame } from '../codec/codec.ts';
@@ -77,7 +78,9 @@ export class Reader implements Intake {
     if (this.connection.fill?.(this) !== true) this.connection.onData((chunk) => this.take(chunk, chunk.length));
   }
 
-  /** Where the connection puts the next bytes: what it reads is handled before another one reads, so all share a place. */
+  /**
+   * Where the connection puts the next bytes: what it reads is handled before another one reads, so all share a place.
+   */
   place(): Buffer {
     const { region, lastBytes } = this.assembler;
     if (region !== null) return region;
@@ -132,7 +135,10 @@ export class Reader implements Intake {
     if (ms > HELD_MS) this.handler.held(ms);
   }
 
-  /** Who leaves while it waits to be let in is gone, unless it has sent packets behind its CONNECT: those are for after it. */
+  /**
+   * Who leaves while it waits to be let in is gone, unless it has sent packets behind its CONNECT: those are for after
+   * it.
+   */
   private peerEnds(): void {
     if (this.state === 'suspended' && this.unreadBytes > 0) this.ended = true;
     else this.connection.end();

@@ -1,6 +1,7 @@
-// A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets, handed on as one piece.
-// Used by publish.ts, one per connection. Looks only for where the run ends and counts by topic; whatever is unusual (cut, malformed, long,
-// not known, not allowed) ends it and is left to the reader. Layout: codec/publish.ts. Allocates nothing.
+// A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets, handed on as one
+// piece. Used by publish.ts, one per connection. Looks only for where the run ends and counts by topic; whatever is
+// unusual (cut, malformed, long, not known, not allowed) ends it and is left to the reader. Layout: codec/publish.ts.
+// Allocates nothing.
 import type { Frame } from '../codec/codec.ts';
 import type { PublishScan } from '../codec/publish.ts';
 import type { KnownTopic, Route, TopicCount } from '../router/router.ts';
@@ -31,8 +32,8 @@ export class Run {
   }
 
   /**
-   * Finds the packets behind the one in `frame`, which is without properties and on `topic`, that go by the same `route`, null
-   * when they are denied. Returns the end of the run; the counts of its topics are then raised.
+   * Finds the packets behind the one in `frame`, which is without properties and on `topic`, that go by the same
+   * `route`, null when they are denied. Returns the end of the run; the counts of its topics are then raised.
    */
   extend(
     buffer: Buffer,

@@ -1,4 +1,5 @@
-// A packet in pieces: whatever the cuts, it comes whole; a large one is read to where it belongs, and memory follows what has come.
+// A packet in pieces: whatever the cuts, it comes whole; a large one is read to where it belongs, and memory follows
+// what has come.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { SpareBuffers } from '../../src/base/sharedbytes.ts';

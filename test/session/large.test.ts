@@ -1,5 +1,6 @@
-// Large packets over sockets: they are read to where they are put together and sent from there. Memory is used again and again here, so
-// every message is compared whole, at receivers that read at once, slowly, later, or in another form.
+// Large packets over sockets: they are read to where they are put together and sent from there. Memory is used again
+// and again here, so every message is compared whole, at receivers that read at once, slowly, later, or in another
+// form.
 import { once } from 'node:events';
 import { type AddressInfo, createServer, connect as dialSocket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// Runs of QoS 0 packets: whatever lies in one chunk, every receiver gets what it would have got packet by packet, and counts agree.
+// Runs of QoS 0 packets: whatever lies in one chunk, every receiver gets what it would have got packet by packet, and
+// counts agree.
 import fc from 'fast-check';
 import { afterEach, expect, it } from 'vitest';
 import type { Version } from '../../src/mqtt/packet.ts';
