@@ -8,7 +8,7 @@ CONF ?= etc/tidegate.conf
 FUZZ_SECONDS ?= 60
 # Minutes of `make churn`.
 MINUTES ?= 10
-# Options for the benchmark, e.g. BENCH="--only qos0 --rounds 3".
+# Options for the benchmark, e.g. BENCH="--only topics --rounds 3".
 BENCH ?=
 CHAOS ?= --rounds 300
 # Architectures of Debian packages, empty for all.
@@ -16,10 +16,10 @@ ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench interop fuzz chaos docs dist deb trydeb release setup peers clean
+.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb release setup peers clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 start: build ## set up, build and run the gateway with etc/tidegate.conf (CONF=file for another)
 	exec node dist/main.js start -c $(CONF)
@@ -40,6 +40,9 @@ test: setup peers build ## set up and run all tests
 
 bench: setup peers build ## compare with mosquitto on this machine
 	npx tsx test/bench/run.ts $(BENCH)
+
+bench-check: setup build ## fail where this tree is slower than COMMIT=..., e.g. the last release
+	npx tsx test/bench/check.ts $(COMMIT) $(BENCH)
 
 interop: setup peers ## NNG bridges against nngcat, nanocat and the nanomsg package; writes docs/interop.md
 	npx tsx test/interop/run.ts --write

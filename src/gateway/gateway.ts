@@ -66,6 +66,7 @@ export class Gateway implements Service {
   private readonly tail: LogTail | null;
   private readonly clock: ResumedClock;
   private readonly pool = new BlockPool();
+  private budget: { readonly config: Config; readonly bytes: number } | null = null;
   /** What everything costs that clients and peers make this process keep. */
   private readonly ledger = new Ledger();
   /** Started, in order; stopped in reverse. */
@@ -105,7 +106,7 @@ export class Gateway implements Service {
       turn: this.turn,
       pool: this.pool,
       ledger: this.ledger,
-      frameBytes: () => sessionLimits(this.current.config).memoryBudget / 4,
+      frameBytes: () => this.budgetBytes() / 4,
     });
   }
 
@@ -315,12 +316,19 @@ export class Gateway implements Service {
     return webhook;
   }
 
+  /** Asked for each frame that comes in pieces; finding it out anew would ask the system each time. */
+  private budgetBytes(): number {
+    const { config } = this.current;
+    if (this.budget?.config !== config) this.budget = { config, bytes: sessionLimits(config).memoryBudget };
+    return this.budget.bytes;
+  }
+
   private mqttBridges(config: Config, broker: Engine): MqttBridges {
     const { log, metrics, turn, pool } = this;
     const { clock } = this.parts;
     const { journal, spools, bridgeSessions: sessions } = broker;
     const maxPacketSize = (): number => this.current.config.mqtt.maxPacketSize;
-    const maxQueueBytes = (): number => sessionLimits(this.current.config).memoryBudget / 4;
+    const maxQueueBytes = (): number => this.budgetBytes() / 4;
     const names = config.bridges.mqtt.map((bridge) => bridge.name);
     return new MqttBridges(
       {

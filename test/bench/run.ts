@@ -1,96 +1,17 @@
-// `make bench`: the built gateway and mosquitto side by side on this machine, the same load for both, interleaved, several rounds, medians.
+// `make bench`: the built gateway, the bare loop (bare.ts) and mosquitto side by side on this machine, the same load for
+// all, interleaved, several rounds, medians.
 //   npx tsx test/bench/run.ts [--only NAME[,NAME]] [--rounds N] [--seconds N] [--gateway-only] [--node "ARGS"] [--write]
 // --node passes options to the gateway's node (--cpu-prof); --write puts the tables into docs/benchmarks.md.
 // The load generator is `tidegate bench` in a process of its own; its own use of the processor is shown, because it must not be the limit.
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { LoadResult } from '../../src/cli/bench/run.ts';
+import { measure, median, perMessageUs, type Sample, SCENARIOS, type Scenario, value } from './scenarios.ts';
 import { Server } from './server.ts';
 
-interface Scenario {
-  readonly name: string;
-  readonly text: string;
-  /** Arguments of `tidegate bench` beside port and time. */
-  readonly args: (server: Server) => string[];
-  /** Only the gateway has SP bridges. */
-  readonly bridge?: boolean;
-  readonly measure: 'in' | 'out' | 'p50';
-}
-
-const SCENARIOS: readonly Scenario[] = [
-  { name: 'qos0', text: 'QoS 0, 1 to 1', args: () => ['-q', '0'], measure: 'out' },
-  {
-    name: 'topics',
-    text: 'QoS 0, 1 to 1, 1,000 topics in turn',
-    args: () => ['-q', '0', '--topics', '1000'],
-    measure: 'out',
-  },
-  { name: 'qos1', text: 'QoS 1, 1 to 1', args: () => ['-q', '1', '--inflight', '500'], measure: 'out' },
-  { name: 'qos2', text: 'QoS 2, 1 to 1', args: () => ['-q', '2', '--inflight', '500'], measure: 'out' },
-  { name: 'fanout', text: 'QoS 0, 1 to 20, copies out', args: () => ['-q', '0', '--subs', '20'], measure: 'out' },
-  { name: 'fanin', text: 'QoS 0, 50 to 1', args: () => ['-q', '0', '--pubs', '50'], measure: 'out' },
-  {
-    name: 'v5',
-    text: 'QoS 1, 1 to 1, MQTT 5.0',
-    args: () => ['-q', '1', '-V', '5', '--inflight', '500'],
-    measure: 'out',
-  },
-  {
-    name: 'mqtt2nng',
-    text: 'MQTT to NNG, 2,000 in flight',
-    args: (s) => ['-t', 'tonng/t', '--sub-url', `tcp://127.0.0.1:${s.outPort}`, '-w', '2000'],
-    bridge: true,
-    measure: 'out',
-  },
-  {
-    name: 'nng2mqtt',
-    text: 'NNG to MQTT, 2,000 in flight',
-    args: (s) => ['-t', 'fromnng/t', '--pub-url', `tcp://127.0.0.1:${s.inPort}`, '--prefix', 'in:', '-w', '2000'],
-    bridge: true,
-    measure: 'out',
-  },
-  { name: 'latency', text: 'p50 latency at 5,000/s, QoS 1', args: () => ['-q', '1', '-r', '5000'], measure: 'p50' },
-];
-
-interface Sample {
-  readonly result: LoadResult;
-  /** Share of one core that the broker used while the load ran. */
-  readonly brokerCpu: number;
-}
-
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
-
-async function measure(server: Server, scenario: Scenario, seconds: number): Promise<Sample> {
-  const args = ['bench', '-p', String(server.port), '-d', String(seconds), '--json', ...scenario.args(server)];
-  const cpuBefore = server.cpuSeconds();
-  const begin = performance.now();
-  const child = spawn(process.execPath, [path.join(root, 'dist/main.js'), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let out = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-  });
-  await new Promise((resolve) => child.once('close', resolve));
-  if (!out.startsWith('{')) throw new Error(`${scenario.name} on ${server.name} gave no figures`);
-  const brokerCpu = (server.cpuSeconds() - cpuBefore) / ((performance.now() - begin) / 1000);
-  return { result: JSON.parse(out) as LoadResult, brokerCpu };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
-function value(scenario: Scenario, sample: Sample): number {
-  if (scenario.measure === 'p50') return sample.result.latencyUs.p50;
-  return scenario.measure === 'in' ? sample.result.sentPerSecond : sample.result.receivedPerSecond;
-}
 
 function amount(scenario: Scenario, x: number): string {
   if (scenario.measure === 'p50') return `${Math.round(x)} us`;
@@ -101,17 +22,24 @@ function share(samples: readonly Sample[], of: (sample: Sample) => number): stri
   return `${Math.round(median(samples.map(of)) * 100)} %`;
 }
 
-/** One line of the table: path, both brokers, how many times faster, what was lost, what the processors did. */
-function row(scenario: Scenario, ours: readonly Sample[], theirs: readonly Sample[]): string {
-  if (ours.length === 0) return `| ${scenario.text} | no figures | | | | | |`;
+/**
+ * One line of the table: the gateway, its processor time, the bare loop of the same runtime and the share of it that the
+ * gateway reaches, mosquitto and how many times faster the gateway is, and what was lost.
+ */
+function row(scenario: Scenario, ours: readonly Sample[], bare: readonly Sample[], theirs: readonly Sample[]): string {
+  if (ours.length === 0) return `| ${scenario.text} | no figures | | | | | | | |`;
   const mine = median(ours.map((s) => value(scenario, s)));
   const lost = ours.reduce((sum, s) => sum + s.result.lost + s.result.disorder, 0);
-  const cells = [scenario.text, amount(scenario, mine)];
-  if (theirs.length > 0) {
-    const other = median(theirs.map((s) => value(scenario, s)));
+  const cells = [scenario.text, amount(scenario, mine), median(ours.map(perMessageUs)).toFixed(3)];
+  for (const samples of [bare, theirs]) {
+    if (samples.length === 0) {
+      cells.push('-', '-');
+      continue;
+    }
+    const other = median(samples.map((s) => value(scenario, s)));
     const ratio = scenario.measure === 'p50' ? other / mine : mine / other;
-    cells.push(amount(scenario, other), `${ratio.toFixed(1)} x`);
-  } else cells.push('-', '-');
+    cells.push(amount(scenario, other), samples === bare ? ratio.toFixed(2) : `${ratio.toFixed(1)} x`);
+  }
   cells.push(
     String(lost),
     share(ours, (s) => s.brokerCpu),
@@ -127,8 +55,8 @@ function machine(load: number): string {
 }
 
 const HEAD = [
-  '| path | tidegate | mosquitto | ratio | lost or out of order | gateway core | load generator core |',
-  '|---|---|---|---|---|---|---|',
+  '| load | tidegate | us a message | bare loop | of it | mosquitto | ratio | lost or out of order | gateway core | load core |',
+  '|---|---|---|---|---|---|---|---|---|---|',
 ];
 
 const PAGE = path.join(root, 'docs/benchmarks.md');
@@ -176,9 +104,11 @@ async function main(): Promise<void> {
     root,
     values.node.split(' ').filter((arg) => arg !== ''),
   );
-  const servers = program === null ? [gateway] : [gateway, await Server.mosquitto(program)];
+  const bare = values['gateway-only'] ? null : await Server.bare(root);
+  const mosquitto = program === null ? null : await Server.mosquitto(program);
+  const servers = [gateway, bare, mosquitto].filter((server) => server !== null);
   const samples = new Map<string, Sample[]>();
-  const of = (server: Server | undefined, scenario: Scenario): Sample[] =>
+  const of = (server: Server | null, scenario: Scenario): Sample[] =>
     samples.get(`${server?.name} ${scenario.name}`) ?? [];
   try {
     for (const server of servers) await server.start();
@@ -206,9 +136,9 @@ async function main(): Promise<void> {
     }
     const lines = [
       ...HEAD,
-      ...scenarios.map((scenario) => row(scenario, of(gateway, scenario), of(servers[1], scenario))),
+      ...scenarios.map((scenario) => row(scenario, of(gateway, scenario), of(bare, scenario), of(mosquitto, scenario))),
       '',
-      `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, MQTT 3.1.1 unless said otherwise; ${machine(load)}.`,
+      `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, 1,000 topics in turn and MQTT 3.1.1 unless said otherwise; ${machine(load)}.`,
       `${rest.join('; ')}; after the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
     ];
     console.log(lines.join('\n'));

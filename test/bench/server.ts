@@ -1,5 +1,5 @@
 // One broker under measurement: a process on free ports, its start-up time, its memory and processor time.
-// Used by run.ts for the built gateway and for mosquitto. Stops only what it has started.
+// Used by run.ts and check.ts for the built gateway, the bare loop and mosquitto. Stops only what it has started.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -73,7 +73,8 @@ bridges.nng {
   pub.out { enable = true, pub_url = "tcp://127.0.0.1:${out}", mode = listen, send_buffer = 16MB
             forwards = [ { local_topic = "tonng/#", remote_topic = "out", nng_delimiter = ":" } ] }
   sub.in { enable = true, sub_url = "tcp://127.0.0.1:${into}", mode = listen
-           subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "fromnng/t", qos = 0 } ] }
+           subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "fromnng/t", qos = 0 },
+                            { remote_topic = "each/", nng_delimiter = ":", local_topic = "", qos = 0 } ] }
 }
 ${more}
 `;
@@ -82,6 +83,13 @@ ${more}
       for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
       return [...nodeArgs, path.join(root, 'dist/main.js'), 'start', '-c', path.join(folder, 'bench.conf')];
     });
+  }
+
+  /** The lower bound: bare.ts. */
+  static async bare(root: string): Promise<Server> {
+    const port = await freePort();
+    const args = ['--import', import.meta.resolve('tsx'), path.join(root, 'test/bench/bare.ts'), String(port)];
+    return new Server('bare loop', [port, 0, 0], process.execPath, () => args);
   }
 
   /** mosquitto without its limits on what is in flight and queued, and without Nagle's delay: as fast as it goes. */
