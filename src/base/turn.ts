@@ -1,5 +1,6 @@
 // One write per peer per turn: what was appended to output buffers while one chunk was read leaves together at its end.
-// Called by whoever reads a chunk (enter/leave) and by every output buffer (touch). Outside a turn a flush is scheduled.
+// Called by whoever reads a chunk (enter/leave) and by every output buffer (touch). Outside a turn a flush is
+// scheduled.
 
 import type { Clock } from './clock.ts';
 import type { Histogram } from './metrics.ts';
@@ -17,6 +18,8 @@ export interface Flushable {
 export class Turn {
   /** The chunk that is being read, for those who copy many short pieces out of it. */
   readonly source = new WordView();
+  /** Rises with each turn: what changes only between turns needs one look in each. */
+  number = 0;
   private readonly waiting: Flushable[] = [];
   private depth = 0;
   private scheduled = false;
@@ -38,7 +41,9 @@ export class Turn {
 
   /** Begins a turn; every enter() has its leave(). */
   enter(): void {
-    if (this.depth++ === 0 && --this.untilMeasured === 0) this.begin();
+    if (this.depth++ > 0) return;
+    this.number++;
+    if (--this.untilMeasured === 0) this.begin();
   }
 
   /** Ends it: the outermost leave() flushes all that was touched. */
@@ -74,7 +79,8 @@ export class Turn {
     const waiting = this.waiting;
     this.flushing = true;
     try {
-      // A flush may touch again (a sink that completes at once), and may hold turns of its own: the list grows while it is walked.
+      // A flush may touch again (a sink that completes at once), and may hold turns of its own: the list grows while it
+      // is walked.
       for (let i = 0; i < waiting.length; i++) {
         const f = waiting[i];
         f.dirty = false;

@@ -55,6 +55,8 @@ export class BlockPool {
   }
 }
 
+/** Blocks in a row of which little is used before a peer gets smaller ones. */
+const LITTLE_BLOCKS = 8;
 const NO_BLOCK = Buffer.alloc(0);
 /** Less room than this at the end of a block is left empty rather than filled with the beginning of a long piece. */
 const ROOM_BYTES = 1024;
@@ -79,6 +81,8 @@ export class Writer implements Flushable {
   private readonly view = new WordView();
   private readonly pool: BlockPool;
   private size = 0;
+  /** Blocks in a row of which little was used. */
+  private little = 0;
   private full: Piece[] = [];
   /** Called after the sink has confirmed bytes, for whoever waits for room. */
   private readonly onRoom: (() => void) | null;
@@ -173,8 +177,13 @@ export class Writer implements Flushable {
   private send(sink: ByteSink): void {
     const block = this.block;
     const bytes = block.subarray(0, this.at);
-    // A peer that used little of its block gets the next smaller one: broadcasts to many idle peers stay small.
-    if (this.size > 0 && this.at * 16 < block.length) this.size--;
+    // A peer that uses little of its blocks gets smaller ones: broadcasts to many idle peers stay small. Not at the first
+    // one: what comes in bursts would be cut into pieces.
+    if (this.at * 16 >= block.length) this.little = 0;
+    else if (this.size > 0 && ++this.little >= LITTLE_BLOCKS) {
+      this.size--;
+      this.little = 0;
+    }
     this.block = NO_BLOCK;
     this.view.clear();
     this.at = 0;

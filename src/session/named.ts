@@ -35,6 +35,7 @@ export class NamedTopics {
   private longHeld = 0;
   /** Of the authorizer, when the verdicts were given. */
   private version = -1;
+  private lookedTurn = -1;
   private readonly aliases: (KnownTopic | undefined)[] = [];
   /** An answer that came while nothing was read holds for the packet that waited for it, whatever has changed since. */
   private answered: { readonly name: string; readonly allowed: boolean } | null = null;
@@ -52,11 +53,7 @@ export class NamedTopics {
    * ProtocolError.
    */
   resolve(buffer: Buffer, scan: PublishScan, alias: number): boolean {
-    const authorizer = this.access().authorizer;
-    if (authorizer.version !== this.version) {
-      this.verdicts.clear();
-      this.version = authorizer.version;
-    }
+    if (this.core.turn.number !== this.lookedTurn) this.look();
     const topic = this.name(buffer, scan, alias);
     const known = this.verdicts.get(topic.serial);
     this.lasting = true;
@@ -103,6 +100,15 @@ export class NamedTopics {
   }
 
   // ---- inside
+
+  /** Rights change between turns only. */
+  private look(): void {
+    this.lookedTurn = this.core.turn.number;
+    const { version } = this.access().authorizer;
+    if (version === this.version) return;
+    this.verdicts.clear();
+    this.version = version;
+  }
 
   private assign(alias: number, topic: KnownTopic): void {
     const before = this.aliases[alias];
