@@ -44,6 +44,8 @@ export interface OutboxOptions {
 
 /** A connection that is gone for longer is no reconnect: then a full queue drops what is new. */
 const ABSENCE_MS = 5000;
+/** So long after a QoS 2 exchange acknowledgements of QoS 1 may be in doubt (doubt.ts). */
+const MIXED_MS = 10_000;
 
 export class MqttOutbox {
   /** Of all messages, in flight or waiting. */
@@ -70,6 +72,8 @@ export class MqttOutbox {
   private held = false;
   /** QoS 2 exchanges under way on this connection. */
   private exchanges = 0;
+  /** When the last one began. */
+  private exchangedMs = Number.NEGATIVE_INFINITY;
   /** Publishers whose messages are above `maxLength`. */
   private readonly crowd = new Fifo<Hold>();
   /** No connection for longer than a reconnect takes. */
@@ -204,7 +208,7 @@ export class MqttOutbox {
    * @param cut the remote has closed it, or the network
    */
   detach(keepQos0: boolean, cut: boolean): void {
-    if (cut && this.link !== null && this.exchanges > 0) this.doubt();
+    if (cut && this.link !== null && this.mixes) this.doubt();
     this.link = null;
     this.expect();
     if (keepQos0) return;
@@ -357,7 +361,7 @@ export class MqttOutbox {
   }
 
   private releaseAgain(message: OutMessage, link: OutLink): void {
-    this.exchanges++;
+    this.began();
     if (message.commits === 0) link.release(packetIdOf(message));
   }
 
@@ -386,7 +390,17 @@ export class MqttOutbox {
       return;
     }
     message.sentQos = qos as Qos;
-    if (qos === 2) this.exchanges++;
+    if (qos === 2) this.began();
+  }
+
+  private began(): void {
+    this.exchanges++;
+    this.exchangedMs = this.options.clock.mono();
+  }
+
+  /** QoS 2 exchanges are under way, or were a moment ago: a remote may count some that are over here. */
+  private get mixes(): boolean {
+    return this.exchanges > 0 || this.options.clock.mono() - this.exchangedMs < MIXED_MS;
   }
 
   private skip(message: OutMessage, reason: DropReason): void {
@@ -405,7 +419,7 @@ export class MqttOutbox {
   }
 
   private doubtful(message: OutMessage): boolean {
-    return message.sentQos === 1 && this.exchanges > 0 && this.window.untold;
+    return message.sentQos === 1 && this.window.untold && this.mixes;
   }
 
   private sent(message: OutMessage): void {
