@@ -167,6 +167,12 @@ export class AclFile {
     return reachable(own, own, wanted, subject) || reachable(shared, [...own, ...shared], wanted, subject);
   }
 
+  /** Whether any rule lets the client write anything. */
+  grantsWriting(subject: Subject): boolean {
+    const patterns = this.patternsFor(subject) ? this.patterns.rules : [];
+    return [...(this.listOf(subject)?.rules ?? []), ...patterns].some(({ bits }) => (bits & WRITE) !== 0);
+  }
+
   /** Which line decides on a topic. Linear in the rules; for people, not for the data path. */
   explain(subject: Subject, topicName: string, bit: typeof READ | typeof WRITE): Explanation {
     const topic = topicName.split('/');

@@ -47,6 +47,7 @@ export const MESSAGES = {
   'WEB-LOGIN': 'logged in at the console',
   'WEB-FAILED': 'HTTP request failed inside the gateway',
   'WEB-SLOW': 'event stream dropped, its reader is too slow',
+  'BRG-DENIED': 'what a bridge brings in may not be published: its user has not the right',
   'NNG-RULES': 'rules of an NNG bridge',
   'NNG-STATE': 'NNG bridge changed its state',
   'NNG-PEER': 'SP peer came or went',

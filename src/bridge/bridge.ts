@@ -118,7 +118,7 @@ export type BridgeType = BridgeOptions['type'];
  * starting: nothing known yet. listening: bound, no peer. connected: at least one peer. retrying: dialing, nobody answers yet.
  * error: an address cannot be bound or the driver not loaded (tried again). disabled: switched off.
  */
-export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
+export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'denied' | 'disabled';
 
 /** Counters of one rule since it was made. */
 export interface RuleView {
@@ -191,4 +191,9 @@ export interface BridgeWorker {
   /** After leave(): lets queued messages leave for up to `deadlineMs`. `replaced`: another worker goes on with what is kept. */
   stop(deadlineMs: number, replaced: boolean): Promise<void>;
   status(): BridgeStatus;
+}
+
+/** The last error of a bridge whose messages are denied. */
+export function deniedText(topic: string | null): string | null {
+  return topic === null ? null : `its user may not publish "${topic}"`;
 }

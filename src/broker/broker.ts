@@ -90,6 +90,8 @@ export interface LocalClient {
     count?: number,
     stride?: number,
   ): PublishOutcome;
+  /** A topic that was denied to this client within the last minute, null = none was. */
+  deniedTopic(): string | null;
   /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
   lastHold(): Hold | null;
   /** Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held for a moment. */

@@ -1,6 +1,7 @@
 // Clients inside the process: bridges, REST. They publish and subscribe like any other, without bytes, sessions or packet ids.
 // Made by broker/native/engine.ts (attach). Each subscription is a receiver of its own, so every rule that matches gets the message, in order.
 import type { Access, Identity } from '../auth/auth.ts';
+import { type Log, limitLog } from '../base/log.ts';
 import type { Flushable } from '../base/turn.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Hold, type Origin, Publication } from '../mqtt/message.ts';
@@ -58,6 +59,9 @@ interface LocalTopic {
   allowed: boolean | null;
 }
 
+/** A denial is told this often, and shown as long. */
+const DENIED_MS = 60_000;
+
 export class NativeLocalClient implements LocalClient, Flushable {
   dirty = false;
   private readonly core: Core;
@@ -79,12 +83,16 @@ export class NativeLocalClient implements LocalClient, Flushable {
   private batchedTopic = '';
   private batchedOutcome: PublishOutcome = 'accepted';
   private readonly onClose: () => void;
+  private readonly warn: Log;
+  private lastDenied: string | null = null;
+  private lastDeniedMs = Number.NEGATIVE_INFINITY;
 
   constructor(core: Core, options: LocalOptions, access: () => Access, onClose: () => void) {
     this.core = core;
     this.options = options;
     this.access = access;
     this.onClose = onClose;
+    this.warn = limitLog(core.log, () => core.clock.mono(), DENIED_MS);
     this.identity = {
       clientId: options.clientId,
       username: options.username,
@@ -279,8 +287,19 @@ export class NativeLocalClient implements LocalClient, Flushable {
 
   private denied(known: LocalTopic): PublishOutcome {
     // While a remote source of rights has not answered nobody has refused it either.
-    if (known.allowed === false) this.core.stats.deniedPublish++;
+    if (known.allowed === false) {
+      this.core.stats.deniedPublish++;
+      const { topic } = known.route;
+      this.lastDenied = topic;
+      this.lastDeniedMs = this.core.clock.mono();
+      const { clientId, username, bridge } = this.options;
+      this.warn('warn', 'BRG-DENIED', { bridge, clientId, username, topic });
+    }
     return 'denied';
+  }
+
+  deniedTopic(): string | null {
+    return this.core.clock.mono() - this.lastDeniedMs < DENIED_MS ? this.lastDenied : null;
   }
 
   private find(topic: string, qos: Qos, retain: boolean): LocalTopic | null {

@@ -7,6 +7,7 @@ import type { Loaded } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
 import { loadConfig } from '../config/load.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
+import { bridgeRights } from '../gateway/bridgerights.ts';
 import { checkRules } from '../gateway/rules.ts';
 import type { Context, Io } from './cli.ts';
 import { checkSets, configOptions } from './start.ts';
@@ -37,7 +38,12 @@ export async function check(
     ...place,
   });
   await checkRules(loaded.config);
-  const warnings = [...loaded.warnings, ...missingFeatures(loaded.config), ...unreadable(loaded, place.cwd)];
+  const warnings = [
+    ...loaded.warnings,
+    ...missingFeatures(loaded.config),
+    ...unreadable(loaded, place.cwd),
+    ...(await bridgeRights(loaded.config)),
+  ];
   for (const warning of warnings) io.stderr.write(`${formatProblem(warning)} (warning)\n`);
   if (options.print) io.stdout.write(`${JSON.stringify(loaded.masked, null, 2)}\n`);
   else io.stdout.write(`${loaded.file ?? 'built-in defaults'}: ok${count(warnings.length)}\n`);

@@ -78,7 +78,7 @@ export type ChangeResult =
   | { readonly ok: false; readonly why: 'unavailable'; readonly message: string }
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
-export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'disabled';
+export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'denied' | 'disabled';
 /** Names of the blocks of bridges.nng. */
 export type NngDirection = 'pub' | 'sub' | 'push' | 'pull' | 'pair';
 export interface BridgeRef {

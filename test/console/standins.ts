@@ -135,6 +135,7 @@ export class BrokerStandIn implements Broker {
       publishSoon: () => this.outcome,
       relieve: () => {},
       relieved: () => {},
+      deniedTopic: () => null,
       lastHold: () => this.hold,
       close: () => {
         this.attached--;

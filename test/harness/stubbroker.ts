@@ -75,6 +75,7 @@ export class StubBroker implements Pick<Broker, 'attach'> {
         this.look();
         return 'accepted';
       },
+      deniedTopic: () => null,
       lastHold: () => last,
       relieve: () => {},
       relieved: () => {},

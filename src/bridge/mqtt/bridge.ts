@@ -16,7 +16,14 @@ import type { AckPacket, ConnackPacket, Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import { QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
 import type { Connection } from '../../transport/transport.ts';
-import type { BridgeOptions, BridgeState, BridgeStatus, BridgeWorker, MqttBridgeOptions } from '../bridge.ts';
+import {
+  type BridgeOptions,
+  type BridgeState,
+  type BridgeStatus,
+  type BridgeWorker,
+  deniedText,
+  type MqttBridgeOptions,
+} from '../bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
 import { connectPacket, remoteTarget } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
@@ -182,13 +189,21 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
 
   status(): BridgeStatus {
     const { options, outbox, remote } = this;
+    const denied = this.client?.deniedTopic() ?? null;
     return {
       type: 'mqtt',
       name: options.name,
       enabled: options.enable,
       // The connection is well, but a rule waits.
-      state: this.looping.size > 0 && this.state === 'connected' ? 'error' : this.state,
-      lastError: this.lastError,
+      state:
+        this.state !== 'connected'
+          ? this.state
+          : this.looping.size > 0
+            ? 'error'
+            : denied === null
+              ? 'connected'
+              : 'denied',
+      lastError: this.lastError ?? deniedText(denied),
       options,
       clientId: this.clientId,
       endpoints: this.servers.map((url, i) => {

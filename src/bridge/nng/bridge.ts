@@ -8,7 +8,13 @@ import { randomBytes } from 'node:crypto';
 import type { LocalClient } from '../../broker/broker.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
-import type { BridgeOptions, BridgeStatus, BridgeWorker, NngBridgeOptions } from '../bridge.ts';
+import {
+  type BridgeOptions,
+  type BridgeStatus,
+  type BridgeWorker,
+  deniedText,
+  type NngBridgeOptions,
+} from '../bridge.ts';
 import { NngIn } from './in.ts';
 import { type BridgeParts, Link, sameSocket } from './link.ts';
 import { NngOut } from './out.ts';
@@ -92,13 +98,15 @@ export class NngBridge implements BridgeWorker {
 
   status(): BridgeStatus {
     const { options, link } = this;
+    const denied = this.client?.deniedTopic() ?? null;
     const rules = this.out?.views() ?? this.in?.views() ?? [];
     return {
       type: options.type,
       name: options.name,
       enabled: options.enable,
-      state: link.state(),
-      lastError: link.lastError(),
+      // The peers are well, but the gateway does not let in what they send.
+      state: denied !== null && link.state() !== 'error' ? 'denied' : link.state(),
+      lastError: link.lastError() ?? deniedText(denied),
       options,
       clientId: this.clientId,
       endpoints: link.endpoints(),
