@@ -30,6 +30,12 @@ function checkListener(listener: ListenerKeys, cannot: (block: object, key: stri
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
   const { broker, mqtt, persistence, sqlite, auth, preset } = root;
   if (broker.engine !== 'aedes') return;
+  if (broker.redis !== null)
+    sink.doubt(
+      broker,
+      'redis',
+      'acknowledged means kept by this Redis (appendfsync always), and QoS 2 may come twice when Redis or a gateway stops in the middle of an exchange: docs/broker-engines.md',
+    );
   const cannot = (block: object, key: string, what: string): void =>
     sink.refuse(block, key, `engine = aedes ${what}; engine = native can`);
   if (persists && sqlite !== null && persistence.path === '')

@@ -110,7 +110,7 @@ export class Churn {
       listeners.tcp { bind = "127.0.0.1:0" }
       metrics { bind = "127.0.0.1:${this.metricsPort}" }
       persistence { path = "{dir}/data/t.db" }
-      mqtt { max_connect_rate = 0 }
+      mqtt { max_mqueue_len = 20 }
       bridges.mqtt.flapping {
         server = "mqtt-tcp://127.0.0.1:${remotePort}", keepalive = 10s, proto_ver = 4, clientid = "churn"
         forwards = [ { local_topic = "t/1/#", qos = 1 } ]

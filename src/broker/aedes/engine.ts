@@ -48,7 +48,10 @@ import { NativeLocalClient } from '../local.ts';
 import { declareBrokerMetrics } from '../metrics.ts';
 import type { NativeBrokerOptions } from '../native/engine.ts';
 import { SysTree } from '../sys.ts';
+import { Elsewhere } from './elsewhere.ts';
 import { Front } from './front.ts';
+import { Incoming } from './incoming.ts';
+import { IN_STEP, InStep } from './instep.ts';
 import { type Aedes, type AedesClient, type AedesPacket, type Callback, loadAedes } from './parts.ts';
 import { openShared, type SharedStore } from './redis.ts';
 import { Relay } from './relay.ts';
@@ -61,6 +64,8 @@ import { foreignOrigin, willFields } from './whose.ts';
 /** aedes and its persistence match topics of so many levels at most. */
 const MOST_LEVELS = 100;
 const SWEEP_MS = 1000;
+/** How often sessions of other gateways are looked up. */
+const LOOK_MS = 5000;
 /** How often connections are looked at for silence. */
 const CHECK_MS = 1000;
 const EXPIRY_MS = 60_000;
@@ -94,6 +99,10 @@ export class AedesBroker implements Engine {
   private aedes: Aedes | null = null;
   private relay: Relay | null = null;
   private shared: SharedStore | null = null;
+  /** null without other gateways. */
+  private inStep: InStep | null = null;
+  private incoming: Incoming | null = null;
+  private readonly elsewhere = new Elsewhere();
   private stopping = false;
   private stopped = false;
 
@@ -200,6 +209,7 @@ export class AedesBroker implements Engine {
       session: (clientId) => this.sessions.byId.get(clientId),
       queueLength: (clientId) => this.shared?.queueLength(clientId) ?? this.sessions.byId.get(clientId)?.stored ?? 0,
       shared: this.shared !== null,
+      inStep: () => this.inStep?.now !== false,
       log,
       mono: () => clock.mono(),
     });
@@ -213,7 +223,7 @@ export class AedesBroker implements Engine {
       },
       () => relay.unshared,
     );
-    if (this.shared !== null) await this.join(aedes);
+    if (this.shared !== null) await this.join(aedes, this.shared);
     this.sys.start();
     this.timers.push(clock.every(CHECK_MS, () => this.check()));
     this.timers.push(clock.every(SWEEP_MS, () => router.sweep()));
@@ -247,6 +257,7 @@ export class AedesBroker implements Engine {
       });
       (timer as Timer | null)?.cancel();
     }
+    this.inStep?.stop();
     this.shared?.close();
   }
 
@@ -328,6 +339,7 @@ export class AedesBroker implements Engine {
 
   *clients(): Iterable<ClientView> {
     for (const session of this.sessions.byId.values()) yield session.view();
+    yield* this.elsewhere.views((clientId) => this.sessions.byId.has(clientId));
   }
 
   client(clientId: string): ClientView | undefined {
@@ -389,23 +401,36 @@ export class AedesBroker implements Engine {
     }
     if (from === null && packet.topic.startsWith('$SYS/')) {
       // What brokers tell each other.
-      const { topic, payload } = packet;
-      const brokerId = aedes.id;
-      const brokerCounter = ++aedes.counter;
-      aedes.mq.emit(
-        { cmd: 'publish', topic, payload, qos: 0, retain: false, dup: false, brokerId, brokerCounter },
-        (error) => done(error ?? null),
-      );
+      tell(aedes, packet.topic, packet.payload).then(() => done(null), done);
       return;
     }
-    if (this.rights.settled(packet)) done(null);
-    else this.take(packet, from === null ? null : (from.conn as Front), done);
+    const settled = this.rights.settled(packet);
+    const front = from === null ? null : (from.conn as Front);
+    if (from !== null && packet.qos === 2 && !front?.destroyed) this.exactlyOnce(packet, from, settled, done);
+    else if (settled) done(null);
+    else this.take(packet, front, done);
+  }
+
+  /** PUBREC leaves when the message and then its identifier are where they have to be, in the order of the packets [MQTT-4.6.0-3]. */
+  private exactlyOnce(packet: AedesPacket, client: AedesClient, settled: boolean, done: Callback): void {
+    const { incoming } = this;
+    const front = client.conn as Front;
+    const answer = front.acknowledge((error) => done(error));
+    const taken = new Promise<void>((resolve, reject) => {
+      if (settled) resolve();
+      else this.take(packet, null, (error) => (error ? reject(error) : resolve()), front);
+    });
+    const remembered = incoming === null ? taken : incoming.published(client, packet, taken);
+    remembered.then(
+      () => answer(null),
+      (error: unknown) => answer(error instanceof Error ? error : new Error(errorText(error))),
+    );
   }
 
   /** A message of a client: routed at once; `done` when its receivers in this process and the queues have it. */
-  private take(packet: AedesPacket, front: Front | null, done: Callback): void {
+  private take(packet: AedesPacket, front: Front | null, done: Callback, from: Front | null = front): void {
     const { stats } = this.core;
-    const session = front?.session ?? null;
+    const session = from?.session ?? null;
     stats.received++;
     stats.receivedBytes += packet.payload.length + packet.topic.length;
     if (session !== null) session.messagesIn++;
@@ -417,8 +442,8 @@ export class AedesBroker implements Engine {
     const { held } = publication;
     if (held === null) settle(null);
     else held.whenDone((code) => settle(code === 0 ? null : new Error(`not accepted: 0x${code.toString(16)}`)));
-    if (front !== null && this.core.budget.exceeded)
-      this.core.budget.hold({ pause: () => front.hold(), resume: () => front.go() });
+    if (from !== null && this.core.budget.exceeded)
+      this.core.budget.hold({ pause: () => from.hold(), resume: () => from.go() });
   }
 
   private publish(packet: AedesPacket, origin: Origin): Publication {
@@ -536,6 +561,7 @@ export class AedesBroker implements Engine {
   /** Retained messages come from the router, with its limits; what was refused is not kept as a subscription. */
   private wrapPersistence(aedes: Aedes): void {
     const { persistence } = aedes;
+    this.incoming = new Incoming(persistence, (client) => (client.conn as Front).refuse('the shared broker is away'));
     const add = persistence.addSubscriptions.bind(persistence);
     persistence.addSubscriptions = (client, subscriptions) => {
       const session = this.sessions.byId.get(client.id);
@@ -581,7 +607,8 @@ export class AedesBroker implements Engine {
     return openShared({
       url,
       keepSeconds: Math.ceil(limits.maxSessionExpiryMs / 1000),
-      mostQueued: limits.outbox.queueLength + limits.outbox.inflight,
+      onLost: () => this.inStep?.lost(),
+      onReady: () => void this.inStep?.catchUp(),
       log,
       metrics,
       mono: () => clock.mono(),
@@ -592,7 +619,28 @@ export class AedesBroker implements Engine {
   private foreign: AedesPacket | null = null;
 
   /** Takes what is retained, and from now on what the others publish. */
-  private async join(aedes: Aedes): Promise<void> {
+  private async join(aedes: Aedes, shared: SharedStore): Promise<void> {
+    const { clock, log } = this.options;
+    this.inStep = new InStep({
+      clock,
+      log,
+      ready: () => shared.ready(),
+      clients: () => shared.clients(),
+      subscriptions: (id) => aedes.persistence.subscriptionsByClient({ id }),
+      tell: (topic, payload) => tell(aedes, topic, Buffer.from(payload)),
+      onReturn: () => this.caughtUp(),
+    });
+    this.options.metrics.read(
+      {
+        name: 'tidegate_redis_in_step',
+        text: 'Whether the gateway knows all subscriptions of its shared broker again after Redis was away: 0 acknowledges nothing',
+        type: 'gauge',
+        unit: 'none',
+      },
+      () => (this.inStep?.now === false ? 0 : 1),
+    );
+    this.timers.push(clock.every(LOOK_MS, () => void this.lookElsewhere(shared)));
+    await this.lookElsewhere(shared);
     await new Promise<void>((resolve) => {
       aedes.mq.on(
         '#',
@@ -614,10 +662,26 @@ export class AedesBroker implements Engine {
     }
   }
 
+  private async lookElsewhere(shared: SharedStore): Promise<void> {
+    try {
+      this.elsewhere.refresh(await shared.clients());
+    } catch {
+      // Redis is away: what was known before is shown.
+    }
+  }
+
+  /** What was published meanwhile is queued for kept sessions; their clients get it when they come again. */
+  private caughtUp(): void {
+    for (const session of [...this.sessions.byId.values()])
+      if (!session.clean) session.front?.refuse('the shared broker was away');
+  }
+
   private heard(aedes: Aedes, packet: AedesPacket): void {
     const { topic, payload, qos } = packet;
+    if (topic === IN_STEP) this.inStep?.heard(payload.toString());
     if (packet.brokerId === aedes.id || typeof topic !== 'string') return;
     if (reserved(topic)) {
+      this.elsewhere.heard(topic, payload.toString());
       // The client is at another gateway now.
       if (!topic.endsWith('/new/clients')) return;
       const session = this.sessions.byId.get(payload.toString());
@@ -659,6 +723,18 @@ export class AedesBroker implements Engine {
       }
     }
   }
+}
+
+/** Tells all gateways of the broker something, this one included. Rejects when Redis does not take it. */
+function tell(aedes: Aedes, topic: string, payload: Buffer): Promise<void> {
+  const brokerId = aedes.id;
+  const brokerCounter = ++aedes.counter;
+  return new Promise((resolve, reject) => {
+    aedes.mq.emit(
+      { cmd: 'publish', topic, payload, qos: 0, retain: false, dup: false, brokerId, brokerCounter },
+      (error) => (error ? reject(error) : resolve()),
+    );
+  });
 }
 
 /** What has had a packet id goes out as a duplicate [MQTT-3.3.1-1]. */

@@ -61,6 +61,11 @@ export interface Persistence {
   putWill(client: { id: string }, packet: AedesPacket): Promise<unknown>;
   delWill(client: { id: string }): Promise<unknown>;
   outgoingClearMessageId(client: { id: string }, packet: AedesPacket): Promise<unknown>;
+  subscriptionsByClient(client: { id: string }): Promise<AedesSubscription[]>;
+  /** Packet ids of QoS 2 publishes that are not released yet. */
+  incomingStorePacket(client: AedesClient, packet: AedesPacket): Promise<unknown>;
+  incomingGetPacket(client: AedesClient, packet: AedesPacket): Promise<unknown>;
+  incomingDelPacket(client: AedesClient, packet: AedesPacket): Promise<unknown>;
 }
 
 export interface Emitter {
@@ -126,6 +131,7 @@ export interface Redis {
   connect(): Promise<void>;
   disconnect(): void;
   llen(key: string): Promise<number>;
+  smembers(key: string): Promise<string[]>;
   on(event: 'error', handler: (error: Error) => void): unknown;
   on(event: 'ready' | 'close', handler: () => void): unknown;
 }

@@ -8,6 +8,8 @@ import { type Emitter, loadRedis, type Persistence, type Redis } from './parts.t
 const CONNECT_MS = 5000;
 const COMMAND_MS = 5000;
 const RECONNECT_MOST_MS = 5000;
+/** Queues and retained messages, publishing, listening. */
+const CONNECTIONS = 3;
 
 /** Commands that the packages send without looking at what becomes of them: a failure there must not end the process. */
 const UNWATCHED = ['lrem', 'rpush', 'subscribe', 'psubscribe', 'unsubscribe', 'punsubscribe'] as const;
@@ -31,6 +33,8 @@ export interface SharedStore {
   readonly persistence: Persistence;
   readonly emitter: Emitter;
   queueLength(clientId: string): Promise<number>;
+  /** Client ids with kept subscriptions, of all gateways. */
+  clients(): Promise<string[]>;
   /** Whether all connections are up. */
   ready(): boolean;
   close(): void;
@@ -40,8 +44,10 @@ export interface SharedOptions {
   readonly url: string;
   /** Seconds that queued messages are kept in Redis, 0 = for ever. */
   readonly keepSeconds: number;
-  /** Queued messages a session is given when it comes back. */
-  readonly mostQueued: number;
+  /** A connection has gone. */
+  readonly onLost: () => void;
+  /** All connections are up again. */
+  readonly onReady: () => void;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly mono: () => number;
@@ -65,12 +71,16 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
     let ready = false;
     redis.on('error', (error) => log('error', 'BRK-REDIS', { error: errorText(error) }));
     redis.on('ready', () => {
-      if (!ready) up++;
+      if (ready) return;
+      up++;
       ready = true;
+      if (up === CONNECTIONS) options.onReady();
     });
     redis.on('close', () => {
-      if (ready) up--;
+      if (!ready) return;
+      up--;
       ready = false;
+      options.onLost();
     });
     guard(redis);
     connections.push(redis);
@@ -102,13 +112,16 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
   return {
     persistence: packages.persistence({
       conn,
-      maxSessionDelivery: options.mostQueued,
+      // As an index of Redis: all of it. Queues are bounded where they are filled (relay.ts).
+      maxSessionDelivery: -1,
       packetTTL: () => keepSeconds,
     }),
     emitter,
     // The key of aedes-persistence-redis for the queue of a session.
     queueLength: (clientId) => conn.llen(`outgoing:${encodeURIComponent(clientId)}`),
-    ready: () => up === connections.length,
+    // The key of aedes-persistence-redis for its clients.
+    clients: () => conn.smembers('clients'),
+    ready: () => up === CONNECTIONS,
     close,
   };
 }

@@ -20,6 +20,8 @@ export interface RelayParts {
   readonly queueLength: (clientId: string) => number | Promise<number>;
   /** Whether other gateways share the broker. */
   readonly shared: boolean;
+  /** Whether this one knows all there is to know of them. */
+  readonly inStep: () => boolean;
   readonly log: Log;
   readonly mono: () => number;
 }
@@ -84,8 +86,9 @@ export class Relay {
 
   private async work(entry: Entry): Promise<void> {
     if (entry.foreign) return;
-    const { aedes, shared } = this.parts;
+    const { aedes, shared, inStep } = this.parts;
     const { packet, retained } = entry;
+    if (shared && packet.qos > 0 && !inStep()) throw new Error('not in step with the other gateways');
     if (shared && retained !== null) await aedes.persistence.storeRetained(retained);
     if (packet.qos > 0) await this.enqueue(entry);
     if (!shared) return;
