@@ -10,8 +10,8 @@ export class SharedGroup {
   readonly topicFilter: string;
   readonly members = new Map<Receiver, Subscription>();
   private readonly targets = new Map<Receiver, Target>();
-  /** Members that could not take a message: it does not come back to them. */
-  private readonly refused = new WeakMap<Message, Set<Receiver>>();
+  /** Members that could not take a message: it does not come back to them. Weak, for a message may outlive the sessions of members. */
+  private readonly refused = new WeakMap<Message, WeakSet<Receiver>>();
   private cursor = 0;
 
   constructor(shareName: string, filter: string) {
@@ -54,7 +54,7 @@ export class SharedGroup {
   redeliver(message: Message, except: Receiver): boolean {
     let refused = this.refused.get(message);
     if (refused === undefined) {
-      refused = new Set();
+      refused = new WeakSet();
       this.refused.set(message, refused);
     }
     refused.add(except);

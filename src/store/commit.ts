@@ -362,6 +362,8 @@ export class Committer {
     for (const event of batch.events) {
       event.place = GONE;
       this.pendingBytes -= sizeOf(event);
+      // The event stays in the list of its session for a while; what it told need not.
+      event.body = null;
       if (event.kind === STATE && event.slot?.states.get(event.sequence) === event)
         event.slot.states.delete(event.sequence);
     }

@@ -267,6 +267,7 @@ class SqliteJournal implements Journal {
     if (event.place === OPEN) {
       event.place = GONE;
       this.committer.forget(sizeOf(event));
+      event.body = null;
       this.committer.stats.elided++;
     } else if (slot !== null) {
       // If its batch fails it need not be tried again; if not, the row goes with the next batch.

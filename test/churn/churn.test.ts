@@ -32,6 +32,7 @@ const steady: ChurnReport = {
   })),
   left: [],
   sessions: 50,
+  sessionPath: '',
   kept: 50,
 };
 

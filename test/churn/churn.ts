@@ -41,6 +41,8 @@ export interface ChurnReport {
   readonly left: readonly { readonly name: string; readonly count: number; readonly path: string }[];
   /** Sessions that are kept, and those that may be. */
   readonly sessions: number;
+  /** Through what one of them is reached. */
+  readonly sessionPath: string;
   readonly kept: number;
 }
 
@@ -95,6 +97,7 @@ export class Churn {
         windows,
         left: left.filter(({ count }) => count > 0),
         sessions: found.get('Session')?.count ?? 0,
+        sessionPath: found.get('Session')?.path ?? '',
         kept: KEPT_SESSIONS,
       };
     } finally {
@@ -110,7 +113,7 @@ export class Churn {
       listeners.tcp { bind = "127.0.0.1:0" }
       metrics { bind = "127.0.0.1:${this.metricsPort}" }
       persistence { path = "{dir}/data/t.db" }
-      mqtt { max_mqueue_len = 20 }
+      mqtt { max_mqueue_len = 20, max_inflight_window = 20 }
       bridges.mqtt.flapping {
         server = "mqtt-tcp://127.0.0.1:${remotePort}", keepalive = 10s, proto_ver = 4, clientid = "churn"
         forwards = [ { local_topic = "t/1/#", qos = 1 } ]

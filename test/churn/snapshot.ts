@@ -17,7 +17,7 @@ interface Raw {
 }
 
 /** Steps of a path that are shown. */
-const SHOWN = 10;
+const SHOWN = 14;
 
 export interface Found {
   readonly count: number;

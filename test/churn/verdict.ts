@@ -19,7 +19,8 @@ export function faults(report: ChurnReport): string[] {
     if (half.length > 1 && last > most) found.push(`${field} grows: ${first} to ${last} in the second half`);
   }
   for (const { name, count, path } of report.left) found.push(`${count} ${name} of gone connections are held: ${path}`);
-  if (report.sessions > report.kept) found.push(`${report.sessions} sessions, ${report.kept} are kept`);
+  if (report.sessions > report.kept)
+    found.push(`${report.sessions} sessions, ${report.kept} are kept: ${report.sessionPath}`);
   if (report.restedBytes > report.idleBytes * RESTED)
     found.push(`${report.restedBytes} bytes resident after a rest, ${report.idleBytes} when idle`);
   return found;
