@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { OPTIONS } from '../../src/config/mosquitto/options.ts';
 import { includedNames } from '../../src/config/mosquitto/read.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { folder } from '../harness/configfiles.ts';
@@ -151,6 +152,8 @@ describe('listeners', () => {
       'listener 1884\nprotocol websockets\nwebsockets_origin Panel.example\nwebsockets_origin https://a.b',
     ).listeners;
     expect(ws).toMatchObject({ kind: 'ws', paths: null, origins: ['panel.example', 'https://a.b'] });
+    expect(of('listener 1884\nprotocol websockets').listeners[0]).toMatchObject({ origins: ['*'] });
+    expect(wrong('listener 1884\nprotocol websockets\nwebsockets_origin *')).toContain('a host or an origin expected');
   });
 
   test('TLS ones are TLS, with their authorities, revocations, versions and ciphers', () => {
@@ -309,6 +312,24 @@ sys_interval 0`;
     expect(of('log_dest none').log.level).toBe('fatal');
     expect(told('log_dest syslog\nlog_dest topic')).toContain('1:1: log_dest: syslog is not there');
   });
+});
+
+test('every option that is not carried over as it is is told, or refused', () => {
+  const silent = OPTIONS.filter(({ key, scope, verdict, min = 33, max = 33 }) => {
+    if (scope === 'plugin' || verdict === 'carried' || verdict === 'cosmetic') return false;
+    const before =
+      scope === 'bridge' ? 'connection a\naddress b\nremote_clientid x\nbridge_cafile /c\ntopic # out\n' : '';
+    const number = String(Math.min(max, Math.max(min, 33)));
+    return !['true', 'false', number, 'lazy', 'tlsv1.1', '/some/thing'].some((value) => {
+      try {
+        const { code, told: lines } = converted(`listener 1883\n${before}${key} ${value}`, 'm.conf');
+        return code === 3 || lines.some((line) => line.includes(`${key}:`));
+      } catch {
+        return false;
+      }
+    });
+  });
+  expect(silent.map(({ key }) => key)).toEqual([]);
 });
 
 test('max_topic_alias of several listeners is one value, the highest', () => {

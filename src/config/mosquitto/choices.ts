@@ -7,7 +7,7 @@ export const MOSQUITTO_CHOICES: readonly string[] = [
   'A password file with a line that cannot be used stops the start, as in 2.1; 2.0 leaves the user out.',
   'In an acl_file %c and %u stand for whole levels only, as in 2.1.',
   'A session belongs to its user: another user with the same client id is refused.',
-  'Versions below TLS 1.2 are not spoken.',
+  'Versions below TLS 1.2 are not spoken, and without ciphers no RSA key exchange and no CBC.',
   'Values below $SYS are those of this gateway.',
   'What waits for all clients together is bounded (mqtt.memory_budget); mosquitto bounds single clients only.',
   'A CONNECT may have 128 KB, and a new connection ten seconds until it is there.',

@@ -67,5 +67,5 @@ export const LISTENER: readonly Option[] = [
   listener.carried('use_identity_as_username', 'flag', '', { to: 'use_identity_as_username' }),
   listener.carried('use_subject_as_username', 'flag', '', { to: 'use_subject_as_username' }),
   listener.carried('use_username_as_clientid', 'flag', '', { to: 'use_username_as_clientid' }),
-  listener.carried('websockets_origin', 'text', 'a host or an origin', { to: 'origins', since: '2.1' }),
+  listener.carried('websockets_origin', 'text', 'a host or an origin; absent = any', { to: 'origins', since: '2.1' }),
 ];

@@ -125,7 +125,7 @@ function placeOne(
   const kind = isUnix ? 'unix' : isWs ? (tls ? 'wss' : 'ws') : tls ? 'ssl' : 'tcp';
   if (isUnix) put(block, 'path', host ?? '', at);
   else placeAddress(draft, implicit, block, report);
-  if (isWs) placeWebSocket(draft, block, at);
+  if (isWs) placeWebSocket(draft, block, at, report);
   placeLimits(settings, block);
   placeProxy(settings, block, tls, report);
   // Without its keys it would be open in clear text.
@@ -163,18 +163,16 @@ function placeAddress(
   if (address === '::') put(block, 'ipv6_only', true, domainAt);
 }
 
-function placeWebSocket({ origins }: ListenerDraft, block: BlockNode, at: Position): void {
+/** Without websockets_origin mosquitto takes pages of any origin. It knows no word for that. */
+const ANY_ORIGIN = '*';
+
+function placeWebSocket({ origins }: ListenerDraft, block: BlockNode, at: Position, report: Report): void {
   put(block, 'path', 'any', at);
-  if (origins.length > 0)
-    put(
-      block,
-      'origins',
-      listOf(
-        origins.map((line) => line.value.toLowerCase()),
-        origins[0].at,
-      ),
-      origins[0].at,
-    );
+  for (const line of origins)
+    if (line.value === ANY_ORIGIN) report.invalid(line.at, line.key, 'a host or an origin expected');
+  const named = origins.map((line) => line.value.toLowerCase());
+  const place = origins[0]?.at ?? at;
+  put(block, 'origins', listOf(named.length === 0 ? [ANY_ORIGIN] : named, place), place);
 }
 
 function placeLimits(settings: Settings, block: BlockNode): void {

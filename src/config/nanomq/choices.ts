@@ -10,4 +10,6 @@ export const NANOMQ_CHOICES: readonly string[] = [
   'A client whose subscriptions overlap gets one copy of a message.',
   'An acl_req that does not answer, and a source that cannot be read, refuse.',
   'Writes to topics below $SYS are refused.',
+  'Versions below TLS 1.2 are not spoken, and without ciphers no RSA key exchange and no CBC.',
+  'WebSocket listeners take pages of the same host only; origins = ["*"] takes those of any.',
 ];
