@@ -215,7 +215,9 @@ function packageName(target: Target): string {
 
 function control(target: Target, installedKb: number): string {
   const slim = target.arch === 'all';
-  const depends = slim ? 'nodejs (>= 20.19)' : 'libc6 (>= 2.28), libstdc++6 (>= 8)';
+  // Node.js for 32-bit ARM is linked against libatomic.
+  const libraries = target.arch === 'armhf' ? ', libatomic1' : '';
+  const depends = slim ? 'nodejs (>= 20.19)' : `libc6 (>= 2.28), libstdc++6 (>= 8)${libraries}`;
   return `Package: ${packageName(target)}
 Version: ${version}
 Section: net

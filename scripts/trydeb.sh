@@ -18,6 +18,12 @@ if [ ! -e "$seed/done" ]; then
   say "debootstrap bookworm $arch"
   debootstrap --variant=minbase --arch="$arch" bookworm "$seed" >"$base/debootstrap-$arch.log" 2>&1 ||
     failed "debootstrap, see $base/debootstrap-$arch.log"
+  if dpkg-deb -f "$deb" Depends | grep -q libatomic1; then
+    cp /etc/resolv.conf "$seed/etc/resolv.conf" 2>/dev/null || true
+    cp /etc/apt/apt.conf.d/* "$seed/etc/apt/apt.conf.d/" 2>/dev/null || true
+    chroot "$seed" apt-get -q update >>"$base/debootstrap-$arch.log" 2>&1 || true
+    chroot "$seed" apt-get -q install -y libatomic1 >>"$base/debootstrap-$arch.log" 2>&1 || failed "libatomic1, see $base/debootstrap-$arch.log"
+  fi
   touch "$seed/done"
 fi
 cp -a "$seed" "$root"
