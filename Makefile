@@ -36,7 +36,8 @@ check: setup ## types, lint, layers, generated files
 	done; exit $$failed
 
 test: setup peers build ## set up and run all tests
-	timeout --foreground 840 npx vitest run --reporter=default --reporter=json --outputFile.json=test-report.json
+	@code=0; timeout --foreground 1800 npx vitest run --reporter=default --reporter=json --outputFile.json=test-report.json || code=$$?; \
+	node scripts/skips.mjs test-report.json $(if $(CI),--strict) || code=1; exit $$code
 
 bench: setup peers build ## compare with mosquitto on this machine
 	npx tsx test/bench/run.ts $(BENCH)

@@ -8,7 +8,10 @@ set -u
 cd "$(dirname "$0")/.."
 
 # program:package, in the order they are asked for
-peers=(mosquitto:mosquitto mosquitto_pub:mosquitto-clients nngcat:nng-utils nanocat:nanomsg-utils openssl:openssl redis-server:redis-server)
+peers=(mosquitto:mosquitto mosquitto_pub:mosquitto-clients nngcat:nng-utils nanocat:nanomsg-utils openssl:openssl redis-server:redis-server
+  chromium:chromium promtool:prometheus gcc:gcc groff:groff fish:fish zsh:zsh faketime:faketime)
+# files that stand for a package without a program
+headers=(/usr/include/nng/nng.h:libnng-dev)
 policy=/usr/sbin/policy-rc.d
 
 say() { echo "setup: $*" >&2; }
@@ -53,6 +56,7 @@ peers() {
   for row in "${peers[@]}"; do
     command -v "${row%%:*}" >/dev/null || [ -x "/usr/sbin/${row%%:*}" ] || missing+=("${row##*:}")
   done
+  for row in "${headers[@]}"; do [ -e "${row%%:*}" ] || missing+=("${row##*:}"); done
   ((${#missing[@]} == 0)) && return 0
   if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
     say "not installed: ${missing[*]} (root and apt are needed); tests that need them are skipped"
@@ -64,7 +68,7 @@ peers() {
   local apt=(apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2)
   {
     timeout 180 "${apt[@]}" update
-    timeout 300 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+    timeout 600 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
       # One package that cannot be had must not take the others with it.
       for row in "${missing[@]}"; do timeout 120 "${apt[@]}" install -y --no-install-recommends "$row"; done
   } </dev/null >apt.log 2>&1

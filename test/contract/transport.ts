@@ -16,6 +16,9 @@ export interface Carrier {
   stop(): Promise<void>;
 }
 
+/** Registers a test for carriers that it is about; for others there is nothing to test. */
+const when = (applies: boolean): ((name: string, run: () => Promise<void>) => void) => (applies ? it : () => {});
+
 export interface Traits {
   readonly kind: Connection['kind'];
   /** The carrier can end one direction alone. */
@@ -379,7 +382,7 @@ export function describeTransport(name: string, traits: Traits, carrier: Carrier
       await Promise.all([atNear.closed(), atFar.closed()]);
     });
 
-    it.runIf(traits.reset)('shows a reset of the peer as an error', async () => {
+    when(traits.reset)('shows a reset of the peer as an error', async () => {
       const { near, far } = await connect();
       const [atNear, atFar] = [new Catch(near), new Catch(far)];
       far.destroy(true);
@@ -387,7 +390,7 @@ export function describeTransport(name: string, traits: Traits, carrier: Carrier
       expect(await atFar.closed()).toEqual({ by: 'us' });
     });
 
-    it.runIf(traits.halfClose)('can still write after the peer has sent its last byte', async () => {
+    when(traits.halfClose)('can still write after the peer has sent its last byte', async () => {
       const { near, far } = await connect();
       const [atNear, atFar] = [new Catch(near), new Catch(far, true)];
       near.write(Buffer.from('last'), ignore);
@@ -402,7 +405,7 @@ export function describeTransport(name: string, traits: Traits, carrier: Carrier
       expect(atNear.all.equals(out)).toBe(true);
     });
 
-    it.runIf(traits.halfClose)('ends by itself when nobody cares for the end of the peer', async () => {
+    when(traits.halfClose)('ends by itself when nobody cares for the end of the peer', async () => {
       const { near, far } = await connect();
       const [atNear, atFar] = [new Catch(near, true), new Catch(far)];
       near.shutdown();
@@ -410,7 +413,7 @@ export function describeTransport(name: string, traits: Traits, carrier: Carrier
       expect(atNear.ended).toBe(true);
     });
 
-    it.runIf(!traits.halfClose)('closes altogether at shutdown', async () => {
+    when(!traits.halfClose)('closes altogether at shutdown', async () => {
       const { near, far } = await connect();
       const [atNear, atFar] = [new Catch(near), new Catch(far)];
       near.write(Buffer.from('last'), ignore);

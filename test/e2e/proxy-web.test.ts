@@ -109,7 +109,7 @@ proxy.p { bind = "127.0.0.1:${port}", default = u }`);
   });
 });
 
-describe.skipIf(!hasOpenssl)('with TLS (skipped without openssl)', () => {
+describe.skipIf(!hasOpenssl())('with TLS (skipped without openssl)', () => {
   it('is wss in front and wss to the servers, whose name is verified', async () => {
     const authority = new Authority();
     undo.push(async () => authority.remove());

@@ -188,13 +188,16 @@ describe('a database that is not ours to open', () => {
   });
 
   // root may write whatever the mode says.
-  test.skipIf(process.geteuid?.() === 0)('is refused when it is read-only, and not touched', async () => {
-    const path = await filled();
-    const before = readFileSync(path);
-    chmodSync(path, 0o400);
-    await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
-    expect(readFileSync(path).equals(before)).toBe(true);
-  });
+  test.skipIf(process.geteuid?.() === 0)(
+    'is refused when it is read-only, and not touched (not shown as root: root writes everywhere)',
+    async () => {
+      const path = await filled();
+      const before = readFileSync(path);
+      chmodSync(path, 0o400);
+      await expect(testJournal(path).journal.load()).rejects.toMatchObject({ code: 'STORE-OPEN' });
+      expect(readFileSync(path).equals(before)).toBe(true);
+    },
+  );
 
   test('is refused when the path is a folder', async () => {
     const path = storePath();
