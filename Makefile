@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CONF ?= etc/tidegate.conf
-# Seconds for all fuzz targets together.
+# Seconds for all fuzz limits targets together.
 FUZZ_SECONDS ?= 60
 # Minutes of `make churn`.
 MINUTES ?= 10
@@ -47,6 +47,9 @@ bench-check: setup build ## fail where this tree is slower than COMMIT=..., e.g.
 
 interop: setup peers ## NNG bridges against nngcat, nanocat and the nanomsg package; writes docs/interop.md
 	npx tsx test/interop/run.ts --write
+
+limits: setup ## fill and hold a gateway by every means known: all kinds of memory at once, each attack on time ten times
+	FULL=1 FIGURES=1 npx vitest run test/limits
 
 fuzz: setup ## throw random bytes at every decoder
 	npx tsx test/fuzz/run.ts --seconds $(FUZZ_SECONDS)
