@@ -44,6 +44,8 @@ export interface Tidier {
 
 export interface StartParts {
   readonly tidy?: Tidier;
+  /** Makes the engine use less memory: broker.profile = small. */
+  readonly thrift?: () => void;
   readonly make: () => Promise<MakeGateway>;
   /** `process`, or a stand-in that emits SIGTERM and so on. */
   readonly signals: EventEmitter;
@@ -158,6 +160,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
   // A SIGHUP that comes too early must not end the process.
   let reload = (): void => logger.reopen();
   signals.onReload(() => reload());
+  if (loaded.config.broker.profile === 'small') parts.thrift?.();
   for (const warning of loaded.warnings) logger.log('warn', 'CFG-WARNING', { at: formatProblem(warning) });
   try {
     const make = await parts.make();
@@ -222,8 +225,9 @@ export function registerStart(program: Command, context: Context): void {
     .description('run the gateway in the foreground; SIGTERM stops it, SIGHUP reloads its configuration')
     .action(async (options: { config?: string; set: string[]; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
-      const { processParts, Tidy } = await import('../gateway/tidy.ts');
+      const { processParts, Tidy, thrift } = await import('../gateway/tidy.ts');
       const parts: StartParts = {
+        thrift,
         tidy: new Tidy(processParts(systemClock)),
         make: async () => (await import('../gateway/gateway.ts')).createGateway,
         signals: process,

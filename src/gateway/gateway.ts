@@ -253,6 +253,7 @@ export class Gateway implements Service {
       intervalMs,
       maxSize,
       onCorrupt,
+      small: config.broker.profile === 'small',
       clock: this.parts.clock,
       log,
       metrics,

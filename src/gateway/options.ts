@@ -21,14 +21,25 @@ import type { SessionLimits } from '../session/session.ts';
  */
 const MAX_CONNECT_BYTES = 131_072;
 
+const MB = 1024 * 1024;
+/** broker.profile = small: bytes of one client's unsent messages and of one queue. */
+const SMALL_WRITE_BUFFER = MB / 2;
+const SMALL_QUEUE_BYTES = 2 * MB;
+
+/** A limit that may be 0 (none) and is no larger than `most` on a small machine. */
+function bounded(limit: number, most: number, small: boolean): number {
+  return small ? Math.min(limit === 0 ? most : limit, most) : limit;
+}
+
 /**
  * 0 chooses: a quarter of the memory of the machine or of its control group, at least 64 MB and at most 1 GB; and no more than a quarter of
- * the heap that V8 takes, since the worst of it lies there.
+ * the heap that V8 takes, since the worst of it lies there. On a small machine an eighth, 16 MB to 64 MB.
  */
-function memoryBudget(configured: number): number {
+function memoryBudget(configured: number, small: boolean): number {
   if (configured > 0) return configured;
   const constrained = process.constrainedMemory?.() ?? 0;
   const memory = constrained > 0 ? Math.min(totalmem(), constrained) : totalmem();
+  if (small) return Math.min(64 * MB, Math.max(16 * MB, Math.floor(memory / 8)));
   const quarter = Math.min(1024 * 1024 * 1024, Math.max(64 * 1024 * 1024, Math.floor(memory / 4)));
   return Math.min(quarter, Math.floor(getHeapStatistics().heap_size_limit / 4));
 }
@@ -38,22 +49,24 @@ const FULL_BUDGETS = 1.5;
 
 export function sessionLimits(config: Config): SessionLimits {
   const { mqtt } = config;
+  const small = config.broker.profile === 'small';
+  const budget = memoryBudget(mqtt.memoryBudget, small);
   return {
     ...mqtt,
     maxConnectSize: MAX_CONNECT_BYTES,
     retained: { messages: mqtt.maxRetainedMessages, bytes: mqtt.maxRetainedBytes },
     checkRetainSource: config.auth.checkRetainSource,
     sessionOwner: config.auth.sessionOwner,
-    memoryBudget: memoryBudget(mqtt.memoryBudget),
-    keptBudget: mqtt.keptBudget > 0 ? mqtt.keptBudget : memoryBudget(mqtt.memoryBudget),
+    memoryBudget: budget,
+    keptBudget: mqtt.keptBudget > 0 ? mqtt.keptBudget : budget,
     maxMatching: mqtt.maxMatchingFilters,
     outbox: {
       inflight: mqtt.maxInflightWindow,
       queueLength: mqtt.maxMqueueLen,
-      queueBytes: mqtt.maxMqueueBytes,
-      totalBytes: FULL_BUDGETS * memoryBudget(mqtt.memoryBudget),
+      queueBytes: bounded(mqtt.maxMqueueBytes, SMALL_QUEUE_BYTES, small),
+      totalBytes: FULL_BUDGETS * budget,
       queueQos0: mqtt.queueQos0,
-      writeBuffer: mqtt.maxClientWriteBuffer,
+      writeBuffer: bounded(mqtt.maxClientWriteBuffer, SMALL_WRITE_BUFFER, small),
       topicAliases: mqtt.maxTopicAliasOut,
     },
   };

@@ -12,6 +12,8 @@ const KEPT_BYTES = 1024 * 1024;
 /** Bytes of the write-ahead log that a commit copies into the database; small stores keep it smaller. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 const LEAST_CHECKPOINT_BYTES = 256 * 1024;
+/** Heap of the thread on a small machine: batches and packs lie outside. */
+const SMALL_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
 
 export interface LinkEvents {
   onMessage(message: FromWriter): void;
@@ -27,6 +29,7 @@ export function writerUrl(): URL {
 function spawn(url: URL, options: WriterOptions): Worker {
   const common = {
     workerData: options,
+    ...(options.small ? { resourceLimits: SMALL_LIMITS } : {}),
     name: 'tidegate-store',
     // node:sqlite announces itself as experimental; that line is of no use to an operator.
     execArgv: ['--disable-warning=ExperimentalWarning'],
@@ -91,11 +94,11 @@ export class Link {
 
 /** Starts the writer thread of a store. @param load whether it sends everything there is before it takes batches */
 export function openLink(options: SqliteOptions, load: boolean, events: LinkEvents): Link {
-  const { path, sync, clock, driver } = options;
+  const { path, sync, clock, driver, small = false } = options;
   const maxSize = options.maxSize === 0 ? Number.MAX_SAFE_INTEGER : options.maxSize;
   const checkpointBytes = Math.max(LEAST_CHECKPOINT_BYTES, Math.min(CHECKPOINT_BYTES, Math.floor(maxSize / 4)));
   const synchronous = sync === 'off' ? 'normal' : 'full';
   const now = { wallMs: clock.now(), boot: clock.boot() };
-  const writer = { path, maxSize, synchronous, checkpointBytes, now, load, driver } as const;
+  const writer = { path, maxSize, synchronous, checkpointBytes, now, load, driver, small } as const;
   return new Link(options.worker ?? writerUrl(), writer, events);
 }

@@ -36,6 +36,8 @@ export interface OpenOptions {
   /** Bytes of the write-ahead log at which a commit also copies it into the database. */
   readonly checkpointBytes: number;
   readonly driver?: Database['driver'];
+  /** Keeps few pages in memory. */
+  readonly small?: boolean;
 }
 
 export interface Opened {
@@ -76,6 +78,8 @@ export function openStore(options: OpenOptions): Opened {
   }
 }
 
+/** Pages in memory on a small machine; SQLite's own choice is 2,000. */
+const SMALL_CACHE_KB = 512;
 /** The smallest page of a database; a file below that is what is left of one. */
 const LEAST_BYTES = 512;
 
@@ -151,6 +155,7 @@ function tryOpen(path: string, options: OpenOptions): Opened {
     if (mode !== 'wal')
       throw new OpenError(`${path}: the file system does not allow a write-ahead log (journal mode ${mode})`);
     db.exec(`PRAGMA synchronous = ${options.synchronous.toUpperCase()}`);
+    if (options.small) db.exec(`PRAGMA cache_size = -${SMALL_CACHE_KB}`);
     const pageBytes = number(db, 'page_size');
     db.prepare(
       `PRAGMA wal_autocheckpoint = ${Math.max(64, Math.floor(options.checkpointBytes / pageBytes))}`,

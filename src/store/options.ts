@@ -15,6 +15,8 @@ export interface SqliteOptions {
   readonly maxSize: number;
   /** start: a damaged file is set aside and an empty one begins; stop: load() throws. */
   readonly onCorrupt: 'start' | 'stop';
+  /** Little memory: smaller caches. */
+  readonly small?: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;

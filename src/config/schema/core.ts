@@ -340,6 +340,11 @@ export const BROKER = block(
       restart: true,
       text: 'The broker core. aedes: MQTT 3.1 and 3.1.1 only and nothing on disk, but several gateways can be one broker.',
     }),
+    profile: word(['normal', 'small'], {
+      default: 'normal',
+      restart: true,
+      text: 'small: for machines of 512MB and less. The heap grows in smaller steps, the store caches less, mqtt.memory_budget = 0 means an eighth of the memory (16MB to 64MB), and max_client_write_buffer and max_mqueue_bytes are at most 512KB and 2MB. Costs throughput.',
+    }),
     redis: masked(
       maskUrl,
       text({
