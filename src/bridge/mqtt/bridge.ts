@@ -6,7 +6,6 @@
 //   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
 //                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
 import { randomBytes } from 'node:crypto';
-import type { Timer } from '../../base/clock.ts';
 import { errorText, GatewayError } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Cell } from '../../base/metrics.ts';
@@ -27,7 +26,7 @@ import {
 import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
 import { connectPacket, remoteTarget } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
-import { LoopProbe } from './loop.ts';
+import { type GuardUser, LOOP_PAUSE_MS, LoopGuard } from './guard.ts';
 import { noteHere, noteThere } from './notice.ts';
 import type { MqttParts, Retry } from './options.ts';
 import type { MqttOutbox } from './outbox.ts';
@@ -35,7 +34,7 @@ import type { Outgoing } from './outmessage.ts';
 import { type EndKind, Remote, type RemoteUser } from './remote.ts';
 import { describeFetch, describeForward, type Forwarder, ForwardRule } from './rules.ts';
 import type { RemoteSession } from './session.ts';
-import { type HeldForward, LoopTrial, type TrialUser } from './trial.ts';
+import type { HeldForward } from './trial.ts';
 import { Via } from './via.ts';
 
 const WARN_EVERY_MS = 1000;
@@ -46,11 +45,6 @@ const GOODBYE_MS = 500;
 /** What may be published here is asked of this user, with the bridge's client id. */
 const USERNAME = 'mqtt_bridge';
 
-/** A rule whose messages come back is tried again after so long. */
-const LOOP_PAUSE_MS = 60_000;
-/** A device that repeats itself is not asked again for so long. */
-const INNOCENT_MS = 60_000;
-
 /** What belongs to a bridge and outlives its workers: bridges.ts keeps it. */
 export interface Kept {
   readonly outbox: MqttOutbox;
@@ -59,7 +53,7 @@ export interface Kept {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, TrialUser {
+export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, GuardUser {
   options: MqttBridgeOptions;
   readonly clientId: string;
   private readonly parts: MqttParts;
@@ -84,14 +78,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
   private openedMs = 0;
   /** State and error as they were last logged. */
   private told = '';
-  private readonly probe: LoopProbe;
   private readonly via = new Via();
-  private readonly trial: LoopTrial;
-  /** When the last trial ended without proof. */
-  private innocentMs = Number.NEGATIVE_INFINITY;
-  /** Rules whose messages come back: they wait for somebody to break the loop, and are tried again after a while. */
-  private readonly looping = new Set<number>();
-  private resume: Timer | null = null;
+  private readonly guard: LoopGuard;
   private readonly loops: Cell;
   /** The message on its way, reused for those that are not kept. */
   private readonly passing: Mutable<Outgoing> = {
@@ -120,9 +108,9 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
     metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
     metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
     metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
-    this.probe = new LoopProbe(parts.clock);
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
-    this.trial = new LoopTrial(parts.clock, this);
+    // Where messages carry marks they cannot go round.
+    this.guard = new LoopGuard(parts.clock, this, () => this.options.loopGuard && this.options.protoVer !== 5);
     this.retry = parts.retry(options.backoffMaxMs);
     this.servers = [options.server, ...options.hybridServers];
     this.fetcher = new Fetcher(options, parts, this.warn, this);
@@ -198,7 +186,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
       state:
         this.state !== 'connected'
           ? this.state
-          : this.looping.size > 0
+          : this.guard.pausing
             ? 'error'
             : denied === null
               ? 'connected'
@@ -249,11 +237,11 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
   forward(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): void {
     const { outbox } = this;
     const properties = this.marked(publication.properties);
-    if (this.looping.size > 0 && this.looping.has(rule)) {
+    if (this.guard.pauses(rule)) {
       this.forwards[rule].counters.drop('loop');
       return;
     }
-    if (this.suspected(publication, topic, qos, retain, rule)) return;
+    if (this.guard.holds(publication, topic, qos, retain, rule)) return;
     if (qos === 0) {
       const { passing, remote } = this;
       passing.topic = topic;
@@ -283,50 +271,35 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
 
   // ---- loops
 
-  /** True when the message is held to find out whether it goes round. */
-  private suspected(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): boolean {
-    const { trial, parts } = this;
-    if (trial.running) {
-      if (!trial.concerns(publication.topic, rule)) return false;
-      trial.take(heldOf(publication, topic, qos, retain, rule));
-      return true;
-    }
-    if (!this.probe.passes(topic, publication.buffer, publication.payloadStart, publication.payloadEnd)) return false;
+  suspected(topic: string): void {
     this.loops.value++;
     this.warn('warn', 'MQB-LOOP', { ...this.labels, topic });
-    const { loopGuard, protoVer } = this.options;
-    // Where messages carry marks they cannot go round.
-    if (!loopGuard || protoVer === 5 || parts.clock.mono() - this.innocentMs < INNOCENT_MS) return false;
-    trial.start(heldOf(publication, topic, qos, retain, rule));
-    return true;
   }
 
   letGo({ message, topic, qos, retain, rule, hold }: HeldForward): void {
-    this.innocentMs = this.parts.clock.mono();
-    const { turn } = this.parts;
+    const { turn, journal } = this.parts;
     turn.enter();
+    let refused = false;
     if (qos === 0 && this.remote?.open !== true && !this.options.retryQos0) this.forwards[rule]?.counters.drop('away');
-    else this.outbox.take(message, topic, qos, retain, rule);
+    else refused = this.outbox.take(message, topic, qos, retain, rule) === 'store-full';
     turn.leave();
-    hold?.done();
+    if (hold === null) return;
+    // As for any message: the publisher's acknowledgement waits for the commit.
+    if (qos > 0 && !refused && journal.durable) journal.barrier(hold);
+    hold.done(refused ? QUOTA_EXCEEDED : 0);
   }
 
-  proven(rule: number, topic: string, left: readonly HeldForward[]): void {
-    this.looping.add(rule);
+  paused(rule: number, topic: string, left: readonly HeldForward[]): void {
     this.lastError = `loop: what forwards[${rule}] sends comes back; the rule waits`;
     this.log('error', 'MQB-LOOP-PAUSED', { ...this.labels, rule, topic, again_ms: LOOP_PAUSE_MS });
     for (const { hold } of left) {
       this.forwards[rule].counters.drop('loop');
       hold?.done();
     }
-    this.resume ??= this.parts.clock.after(LOOP_PAUSE_MS, () => this.unpause());
   }
 
-  private unpause(): void {
-    this.resume?.cancel();
-    this.resume = null;
-    if (this.looping.size > 0 && this.state === 'connected') this.lastError = null;
-    this.looping.clear();
+  resumed(): void {
+    if (this.state === 'connected') this.lastError = null;
   }
 
   // ---- the connection
@@ -489,14 +462,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, T
 
   private leaveRules(): void {
     for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
-    this.trial.end();
-    this.unpause();
+    this.guard.end();
   }
-}
-
-function heldOf(publication: Publication, topic: string, qos: Qos, retain: boolean, rule: number): HeldForward {
-  const hold = publication.qos > 0 ? publication.hold() : null;
-  return { message: publication.message(), topic, qos, retain, rule, hold };
 }
 
 /** Whether only rules differ, which a connection need not notice. */

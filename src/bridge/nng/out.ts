@@ -65,7 +65,7 @@ export class NngOut {
   /** A message of QoS 1 or 2 that came now would go to the store, or be refused with it. */
   get stores(): boolean {
     const { spool, overflow } = this.options;
-    return spool > 0 && overflow !== 'block' && this.spool.durable && (this.link.away || this.backlog.spooling);
+    return spool > 0 && overflow !== 'block' && this.spool.durable;
   }
 
   /** Takes the rules' messages from now on. */

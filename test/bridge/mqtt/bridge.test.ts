@@ -853,6 +853,18 @@ describe('loops', () => {
     expect(b.dropped('loop')).toBe(0);
   });
 
+  test('a message that was held to find out is acknowledged when it is stored', async () => {
+    const b = bench(FORWARD, [], true);
+    await b.connected();
+    await suspicious(b, 0);
+    b.spool.slow = true;
+    const hold = b.publish('up/a', 'next', 1);
+    await b.clock.advanceAsync(3000);
+    expect([b.spool.entries.length, hold?.open]).toEqual([1, true]);
+    b.spool.commit();
+    expect(hold?.open).toBe(false);
+  });
+
   test('a device that goes on repeating itself loses nothing either', async () => {
     const b = bench(FORWARD);
     await b.connected();
