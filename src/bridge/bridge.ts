@@ -107,9 +107,43 @@ export interface PairBridgeOptions extends CommonOptions, SendingOptions, Receiv
   readonly type: 'pair';
   readonly protocol: 'pair0' | 'pair1';
 }
+/** One entry of `requests`: MQTT requests that an SP peer answers. */
+export interface RequestOptions {
+  readonly enable: boolean;
+  /** A Topic Filter, never shared. */
+  readonly localTopic: string;
+  readonly remoteTopic: string;
+  /** Never empty. */
+  readonly nngDelimiter: string;
+  readonly frame: FrameForm;
+  readonly timeoutMs: number;
+  /** Where a request without Response Topic is answered: a template; "" = such a request is dropped and counted. */
+  readonly responseTopic: string;
+  /** Of the reply. */
+  readonly qos: Qos;
+}
+/** req: MQTT clients ask, SP peers answer. */
+export interface ReqBridgeOptions extends CommonOptions {
+  readonly type: 'req';
+  /** Bytes of requests without an answer. */
+  readonly sendBuffer: number;
+  readonly requests: readonly RequestOptions[];
+}
+/** rep: SP peers ask for retained values, or publish. */
+export interface RepBridgeOptions extends CommonOptions {
+  readonly type: 'rep';
+  /** Topic Filters: what may be asked for and published to. */
+  readonly topics: readonly string[];
+  readonly publish: boolean;
+}
 export type SendingBridgeOptions = PubBridgeOptions | PairBridgeOptions;
 export type ReceivingBridgeOptions = SubBridgeOptions | PairBridgeOptions;
-export type NngBridgeOptions = PubBridgeOptions | SubBridgeOptions | PairBridgeOptions;
+export type NngBridgeOptions =
+  | PubBridgeOptions
+  | SubBridgeOptions
+  | PairBridgeOptions
+  | ReqBridgeOptions
+  | RepBridgeOptions;
 export type NngType = NngBridgeOptions['type'];
 export type BridgeOptions = NngBridgeOptions | MqttBridgeOptions;
 export type BridgeType = BridgeOptions['type'];

@@ -92,6 +92,8 @@ export type DropReason =
   | 'empty-payload'
   | 'payload-form'
   | 'missing-field'
+  | 'no-response-topic'
+  | 'timeout'
   | 'away'
   | 'slow'
   | 'queue-full'

@@ -12,7 +12,10 @@ import type {
   NNG_PUB,
   NNG_PULL,
   NNG_PUSH,
+  NNG_REP,
+  NNG_REQ,
   NNG_SUB,
+  REQUEST,
   SUBSCRIPTION,
 } from './schema/bridges.ts';
 import type { Effective } from './schema/effective.ts';
@@ -46,7 +49,18 @@ interface NngMade extends Placed {
 /** The keys of a bridge that stand for themselves. */
 type Own<K> = Omit<
   Effective<ValueOf<K>>,
-  'enable' | 'tls' | 'forwards' | 'subscription' | 'pubUrl' | 'subUrl' | 'pushUrl' | 'pullUrl' | 'pairUrl'
+  | 'enable'
+  | 'tls'
+  | 'forwards'
+  | 'subscription'
+  | 'pubUrl'
+  | 'subUrl'
+  | 'pushUrl'
+  | 'pullUrl'
+  | 'pairUrl'
+  | 'reqUrl'
+  | 'repUrl'
+  | 'requests'
 >;
 
 interface Sending {
@@ -63,7 +77,12 @@ export type NngSubConfig = NngMade &
   Receiving &
   Own<typeof NNG_SUB | typeof NNG_PULL> & { readonly type: 'sub' | 'pull' };
 export type NngPairConfig = NngMade & Sending & Receiving & Own<typeof NNG_PAIR> & { readonly type: 'pair' };
-export type NngBridgeConfig = NngPubConfig | NngSubConfig | NngPairConfig;
+/** A rule of bridges.nng.req.<name>.requests; nngDelimiter is never empty. */
+export type RequestRule = Effective<ValueOf<typeof REQUEST>> & Placed;
+export type NngReqConfig = NngMade &
+  Own<typeof NNG_REQ> & { readonly type: 'req'; readonly requests: readonly RequestRule[] };
+export type NngRepConfig = NngMade & Own<typeof NNG_REP> & { readonly type: 'rep' };
+export type NngBridgeConfig = NngPubConfig | NngSubConfig | NngPairConfig | NngReqConfig | NngRepConfig;
 export type NngBridgeType = NngBridgeConfig['type'];
 
 export interface NngConfig {
@@ -73,6 +92,8 @@ export interface NngConfig {
   readonly push: readonly NngPubConfig[];
   readonly pull: readonly NngSubConfig[];
   readonly pair: readonly NngPairConfig[];
+  readonly req: readonly NngReqConfig[];
+  readonly rep: readonly NngRepConfig[];
 }
 
 type MqttKeys = Effective<ValueOf<typeof MQTT_BRIDGE>>;

@@ -11,11 +11,20 @@ import type {
   NngSubConfig,
   SubscriptionRule,
 } from './bridges.ts';
-import { buildMqttBridge, buildPair, buildPub, buildPull, buildPush, buildSub } from './build/bridges.ts';
+import {
+  buildMqttBridge,
+  buildPair,
+  buildPub,
+  buildPull,
+  buildPush,
+  buildRep,
+  buildReq,
+  buildSub,
+} from './build/bridges.ts';
 import { buildRule } from './build/rules.ts';
 import type { Tree, TreeValue } from './config.ts';
 import type { RuleConfig } from './rules.ts';
-import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_SUB } from './schema/bridges.ts';
+import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_REP, NNG_REQ, NNG_SUB } from './schema/bridges.ts';
 import type { Key } from './schema/key.ts';
 import { RULE } from './schema/rules.ts';
 import { Sink } from './sink.ts';
@@ -68,6 +77,10 @@ export function readNng(
       return read(NNG_PULL, document, current, (block, sink) => buildPull(name, block, compat, sink));
     case 'pair':
       return read(NNG_PAIR, document, current, (block, sink) => buildPair(name, block, compat, sink));
+    case 'req':
+      return read(NNG_REQ, document, current, (block, sink) => buildReq(name, block, compat, sink));
+    case 'rep':
+      return read(NNG_REP, document, current, (block, sink) => buildRep(name, block, compat, sink));
   }
 }
 
@@ -82,6 +95,8 @@ const BRIDGE_KEYS = {
   push: NNG_PUSH,
   pull: NNG_PULL,
   pair: NNG_PAIR,
+  req: NNG_REQ,
+  rep: NNG_REP,
   mqtt: MQTT_BRIDGE,
 } as const;
 

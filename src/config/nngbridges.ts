@@ -4,5 +4,5 @@ import type { NngBridgeConfig, NngConfig } from './bridges.ts';
 
 /** In the order in which they start: who sends comes first, so that nothing that comes in finds a bridge missing. */
 export function nngBridges(nng: NngConfig): NngBridgeConfig[] {
-  return [...nng.pub, ...nng.push, ...nng.pair, ...nng.sub, ...nng.pull];
+  return [...nng.pub, ...nng.push, ...nng.pair, ...nng.req, ...nng.sub, ...nng.pull, ...nng.rep];
 }

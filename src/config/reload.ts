@@ -18,6 +18,8 @@ export interface Change {
     | 'bridges.nng.push'
     | 'bridges.nng.pull'
     | 'bridges.nng.pair'
+    | 'bridges.nng.req'
+    | 'bridges.nng.rep'
     | 'bridges.mqtt'
     | 'rules'
     | 'proxy'
@@ -69,6 +71,8 @@ export function diffConfig({ config: before, tree: was }: Side, { config: after,
     ...named('bridges.nng.push', before.bridges.nng.push, after.bridges.nng.push),
     ...named('bridges.nng.pull', before.bridges.nng.pull, after.bridges.nng.pull),
     ...named('bridges.nng.pair', before.bridges.nng.pair, after.bridges.nng.pair),
+    ...named('bridges.nng.req', before.bridges.nng.req, after.bridges.nng.req),
+    ...named('bridges.nng.rep', before.bridges.nng.rep, after.bridges.nng.rep),
     ...named('bridges.mqtt', before.bridges.mqtt, after.bridges.mqtt),
     ...named('rules', before.rules, after.rules),
     ...named('proxy', before.proxy, after.proxy),

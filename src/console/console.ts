@@ -80,7 +80,7 @@ export type ChangeResult =
 
 export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'denied' | 'disabled';
 /** Names of the blocks of bridges.nng. */
-export type NngDirection = 'pub' | 'sub' | 'push' | 'pull' | 'pair';
+export type NngDirection = 'pub' | 'sub' | 'push' | 'pull' | 'pair' | 'req' | 'rep';
 export interface BridgeRef {
   readonly kind: 'nng' | 'mqtt';
   /** Which block of bridges.nng it stands in; null for MQTT bridges. */

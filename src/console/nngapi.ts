@@ -12,8 +12,8 @@ const TYPE_QUERY: readonly QueryParameter[] = [
   { name: 'type', text: 'pub, sub, push, pull or pair, where several have a bridge of this name', type: 'string' },
 ];
 
-const DIRECTIONS: readonly NngDirection[] = ['pub', 'sub', 'push', 'pull', 'pair'];
-const TYPES = 'type has to be pub, sub, push, pull or pair';
+const DIRECTIONS: readonly NngDirection[] = ['pub', 'sub', 'push', 'pull', 'pair', 'req', 'rep'];
+const TYPES = 'type has to be pub, sub, push, pull, pair, req or rep';
 
 function directionOf(type: Json | undefined): NngDirection | undefined {
   return DIRECTIONS.find((direction) => direction === type);

@@ -65,7 +65,7 @@ export class BridgesControl implements BridgeControl {
   take(tree: Tree, masked: Tree, compat: NngCompat): void {
     this.compat = compat;
     this.blocks.clear();
-    for (const type of ['pub', 'sub', 'push', 'pull', 'pair', 'mqtt'] as const) {
+    for (const type of ['pub', 'sub', 'push', 'pull', 'pair', 'req', 'rep', 'mqtt'] as const) {
       const path = type === 'mqtt' ? ['bridges', 'mqtt'] : ['bridges', 'nng', type];
       const named = dig(tree, path);
       const shown = dig(masked, path);

@@ -287,7 +287,8 @@ export class Gateway implements Service {
     const { clock } = this.parts;
     const spools = new Spools(broker.journal, clock, log, broker.spools, nngBridges(config.bridges.nng));
     const { taps } = this;
-    const parts = { broker, driver, clock, turn, log, metrics, spools, mqtt, taps };
+    const retained: Engine['retained'] = (filter) => broker.retained(filter);
+    const parts = { broker, retained, driver, clock, turn, log, metrics, spools, mqtt, taps };
     const bridges = new Supervisor(parts, bridgeOptions(config));
     this.supervisor = bridges;
     this.started.push({ name: 'bridges', stop: (deadlineMs) => bridges.stop(deadlineMs) });

@@ -1,9 +1,12 @@
-// One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has: out.ts sends, in.ts receives.
+// One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has: out.ts sends, in.ts receives,
+// ask.ts asks, answer.ts answers.
 // Made by the supervisor. Knows no rules and no frames; what its halves do is their matter.
 //
 //   pub, push    MQTT -> nngout -> socket
 //   sub, pull    socket -> nngin -> MQTT
 //   pair         both, over one socket with one peer
+//   req          MQTT requests -> ask.ts -> socket, replies back
+//   rep          requests of peers -> answer.ts -> retained messages, publishes
 import { randomBytes } from 'node:crypto';
 import type { LocalClient } from '../../broker/broker.ts';
 import type { Publication } from '../../mqtt/message.ts';
@@ -15,6 +18,8 @@ import {
   deniedText,
   type NngBridgeOptions,
 } from '../bridge.ts';
+import { NngAnswer } from './answer.ts';
+import { NngAsk } from './ask.ts';
 import { NngIn } from './in.ts';
 import { type BridgeParts, Link, sameSocket } from './link.ts';
 import { NngOut } from './out.ts';
@@ -26,6 +31,8 @@ export class NngBridge implements BridgeWorker {
   private readonly link: Link;
   private readonly out: NngOut | null;
   private readonly in: NngIn | null;
+  private readonly asks: NngAsk | null;
+  private readonly answers: NngAnswer | null;
   private client: LocalClient | null = null;
 
   constructor(options: NngBridgeOptions, parts: BridgeParts) {
@@ -40,6 +47,8 @@ export class NngBridge implements BridgeWorker {
     );
     this.out = 'forwards' in options ? new NngOut(options, parts, this.link) : null;
     this.in = 'subscription' in options ? new NngIn(options, parts) : null;
+    this.asks = 'requests' in options ? new NngAsk(options, parts) : null;
+    this.answers = 'topics' in options ? new NngAnswer(options, parts) : null;
   }
 
   take(): void {
@@ -49,10 +58,12 @@ export class NngBridge implements BridgeWorker {
       kind: 'bridge',
       bridge: `nng:${this.options.name}`,
       // What may be published has been asked of the publisher: a bridge out needs no right to read. What comes in is asked.
-      trusted: this.in === null,
+      trusted: this.out !== null && this.in === null,
     });
     this.out?.start(this.client);
     this.in?.start(this.client);
+    this.asks?.start(this.client);
+    this.answers?.start(this.client);
     this.showRules();
   }
 
@@ -61,6 +72,8 @@ export class NngBridge implements BridgeWorker {
     return this.link.open(this.options, (socket) => {
       this.out?.attach(socket);
       this.in?.attach(socket);
+      this.asks?.attach(socket);
+      this.answers?.attach(socket);
     });
   }
 
@@ -72,12 +85,15 @@ export class NngBridge implements BridgeWorker {
     this.link.change(before, options);
     if ('forwards' in options) this.out?.change(options);
     if ('subscription' in options) this.in?.change(options);
+    if ('requests' in options) this.asks?.change(options);
+    if ('topics' in options) this.answers?.change(options);
     this.showRules();
     return true;
   }
 
   leave(): void {
     this.out?.leave();
+    this.asks?.leave();
   }
 
   quiet(): void {
@@ -92,6 +108,8 @@ export class NngBridge implements BridgeWorker {
     await this.link.stop(Math.max(0, endMs - clock.mono()));
     this.out?.stop();
     this.in?.stop();
+    this.asks?.stop();
+    this.answers?.stop();
     this.client?.close();
     this.client = null;
   }
@@ -99,7 +117,7 @@ export class NngBridge implements BridgeWorker {
   status(): BridgeStatus {
     const { options, link } = this;
     const denied = this.client?.deniedTopic() ?? null;
-    const rules = this.out?.views() ?? this.in?.views() ?? [];
+    const rules = (this.out ?? this.in ?? this.asks ?? this.answers)?.views() ?? [];
     return {
       type: options.type,
       name: options.name,
@@ -129,7 +147,8 @@ export class NngBridge implements BridgeWorker {
 
   private showRules(): void {
     const { name, type, compat } = this.options;
-    const rules = [...(this.out?.describe() ?? []), ...(this.in?.describe() ?? [])];
+    const halves = [this.out, this.in, this.asks, this.answers];
+    const rules = halves.flatMap((half) => half?.describe() ?? []);
     this.parts.log('info', 'NNG-RULES', { bridge: name, type, clientid: this.clientId, compat, rules });
   }
 }

@@ -22,6 +22,8 @@ import type { Taps } from './taps.ts';
 /** What workers are made of; the same for all bridges of a gateway. */
 export interface BridgeParts {
   readonly broker: Pick<Broker, 'attach'>;
+  /** Stored retained messages, for bridges that answer requests. */
+  readonly retained?: Broker['retained'];
   /** Throws or rejects with SP-DRIVER when the driver cannot be had. */
   readonly driver: (name: BridgeOptions['driver']) => SpDriver | Promise<SpDriver>;
   readonly clock: Clock;
@@ -223,8 +225,8 @@ export class Link {
 
 function spOptions(options: BridgeOptions): SpOptions {
   const { recvMaxSize, reconnectMaxMs, ipcMode, ipcGroup, tlsServer, tlsClient } = options;
-  const sending = 'forwards' in options ? options : { sendBuffer: 0, overflow: 'drop_newest' as const };
-  const { sendBuffer, overflow } = sending;
+  const sendBuffer = 'sendBuffer' in options ? options.sendBuffer : options.type === 'rep' ? ANSWERS_BYTES : 0;
+  const overflow = 'forwards' in options ? options.overflow : ('drop_newest' as const);
   return {
     sendBuffer,
     overflow,
@@ -238,12 +240,15 @@ function spOptions(options: BridgeOptions): SpOptions {
   };
 }
 
+/** Answers that may wait for one peer that asks and does not read. */
+const ANSWERS_BYTES = 4 << 20;
+
 /** The SP protocol of a bridge's socket. */
 export function protocolOf(options: BridgeOptions): Protocol {
   return options.type === 'pair' ? options.protocol : PROTOCOL[options.type];
 }
 
-const PROTOCOL = { pub: 'pub0', sub: 'sub0', push: 'push0', pull: 'pull0' } as const;
+const PROTOCOL = { pub: 'pub0', sub: 'sub0', push: 'push0', pull: 'pull0', req: 'req0', rep: 'rep0' } as const;
 
 /** Whether a running socket can take the new options as it is; else the bridge needs a new one. */
 export function sameSocket(a: BridgeOptions, b: BridgeOptions): boolean {

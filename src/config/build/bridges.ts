@@ -9,6 +9,8 @@ import type {
   NngConfig,
   NngPairConfig,
   NngPubConfig,
+  NngRepConfig,
+  NngReqConfig,
   NngSubConfig,
   SubscriptionRule,
 } from '../bridges.ts';
@@ -20,7 +22,10 @@ import {
   NNG_PUB,
   NNG_PULL,
   NNG_PUSH,
+  NNG_REP,
+  NNG_REQ,
   NNG_SUB,
+  REQUEST,
   SUBSCRIPTION,
 } from '../schema/bridges.ts';
 import { type Effective, effective } from '../schema/effective.ts';
@@ -35,7 +40,9 @@ type SubKeys = ValueOf<typeof NNG_SUB>;
 type PushKeys = ValueOf<typeof NNG_PUSH>;
 type PullKeys = ValueOf<typeof NNG_PULL>;
 type PairKeys = ValueOf<typeof NNG_PAIR>;
-type NngKeys = PubKeys | SubKeys | PushKeys | PullKeys | PairKeys;
+type ReqKeys = ValueOf<typeof NNG_REQ>;
+type RepKeys = ValueOf<typeof NNG_REP>;
+type NngKeys = PubKeys | SubKeys | PushKeys | PullKeys | PairKeys | ReqKeys | RepKeys;
 type MqttKeys = ValueOf<typeof MQTT_BRIDGE>;
 type WillKeys = NonNullable<Effective<MqttKeys>['will']>;
 
@@ -53,7 +60,7 @@ const SYSTEM_TLS: TlsClientConfig = {
 };
 
 export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
-  const { compat, pub, sub, push, pull, pair } = root.bridges.nng;
+  const { compat, pub, sub, push, pull, pair, req, rep } = root.bridges.nng;
   return {
     compat,
     pub: [...pub].map(([name, block]) => buildPub(name, block, compat, sink)),
@@ -61,6 +68,8 @@ export function buildNng(root: CheckedRoot, sink: Sink): NngConfig {
     push: [...push].map(([name, block]) => buildPush(name, block, compat, sink)),
     pull: [...pull].map(([name, block]) => buildPull(name, block, compat, sink)),
     pair: [...pair].map(([name, block]) => buildPair(name, block, compat, sink)),
+    req: [...req].map(([name, block]) => buildReq(name, block, compat, sink)),
+    rep: [...rep].map(([name, block]) => buildRep(name, block, compat, sink)),
   };
 }
 
@@ -70,7 +79,7 @@ const NANOMSG_SCHEMES = ['tcp', 'ipc', 'inproc', 'ws'];
 /** What several keys of a bridge say together. */
 function buildCommon(
   block: NngKeys,
-  key: `${'pub' | 'sub' | 'push' | 'pull' | 'pair'}_url`,
+  key: `${'pub' | 'sub' | 'push' | 'pull' | 'pair' | 'req' | 'rep'}_url`,
   urls: readonly string[],
   compat: NngCompat,
   sink: Sink,
@@ -142,6 +151,30 @@ export function buildPair(name: string, block: PairKeys, compat: NngCompat, sink
   const forwards = sending(block, common.enable && block.subscription.length === 0, sink);
   const subscription = receiving(block, common.enable && block.forwards.length === 0, compat, sink);
   return { ...own, type: 'pair', name, ...common, forwards, subscription };
+}
+
+export function buildReq(name: string, block: ReqKeys, compat: NngCompat, sink: Sink): NngReqConfig {
+  const { reqUrl: urls, ...own } = effective(NNG_REQ, block);
+  const common = buildCommon(block, 'req_url', urls, compat, sink);
+  if (common.enable && block.requests.length === 0)
+    sink.doubt(block, 'requests', 'there are no rules, so nothing is asked');
+  needsNative(block, sink);
+  const requests = block.requests.map((rule) => ({
+    ...effective(REQUEST, rule),
+    nngDelimiter: rule.nng_delimiter || '/',
+    source: sink.at(rule),
+  }));
+  return { ...own, type: 'req', name, ...common, requests };
+}
+
+export function buildRep(name: string, block: RepKeys, compat: NngCompat, sink: Sink): NngRepConfig {
+  const { repUrl: urls, ...own } = effective(NNG_REP, block);
+  needsNative(block, sink);
+  return { ...own, type: 'rep', name, ...buildCommon(block, 'rep_url', urls, compat, sink) };
+}
+
+function needsNative(block: ReqKeys | RepKeys, sink: Sink): void {
+  if (block.driver === 'nanomsg') sink.refuse(block, 'driver', 'driver = nanomsg has no requests');
 }
 
 function sending(block: PubKeys | PushKeys | PairKeys, needed: boolean, sink: Sink): ForwardRule[] {

@@ -211,6 +211,52 @@ export const NNG_PAIR = withPreset(
   ),
 );
 
+export const REQUEST = block(
+  {
+    enable: flag({ default: true, text: 'Whether the rule is in force.' }),
+    local_topic: text({ text: 'MQTT topic filter of the requests.', check: checkRuleFilter, example: 'rpc/+/request' }),
+    frame: word(['topic', 'payload'], {
+      default: 'payload',
+      text: 'What the peer gets: the payload alone, or topic, delimiter and payload.',
+    }),
+    remote_topic: text({ default: '', text: 'With frame = topic: what the frame begins with; empty = the topic.' }),
+    nng_delimiter: DELIMITER,
+    timeout: duration({ default: '5s', min: 1, text: 'Time for the reply; after it the requester gets an error.' }),
+    response_topic: text({
+      default: '',
+      text: 'Where a request without Response Topic is answered; {1} is what the first wildcard stands for. Empty = such a request is dropped.',
+      check: (topic) => (topic === '' ? null : checkTopicName(topic.replace(/\{(?:topic|[1-9][0-9]{0,2})\}/g, 'x'))),
+      example: 'rpc/{1}/response',
+    }),
+    qos: QOS('QoS of the reply.'),
+  },
+  { unknown: 'error', text: 'One rule.' },
+);
+const { preset: _, ...NNG_PLAIN } = NNG_COMMON;
+export const NNG_REQ = block(
+  {
+    ...NNG_PLAIN,
+    req_url: urls('req'),
+    send_buffer: size({ default: '4MB', min: 1, text: 'Bytes of requests that wait for a reply.' }),
+    requests: list(REQUEST, { text: 'MQTT requests that a peer answers.' }),
+  },
+  { unknown: 'error', text: 'MQTT clients ask, a local process answers (req0).' },
+);
+export const NNG_REP = block(
+  {
+    ...NNG_PLAIN,
+    rep_url: urls('rep'),
+    topics: list(text({ text: 'A topic filter.', check: checkRuleFilter }), {
+      min: 1,
+      single: true,
+      text: 'What may be asked for and published to.',
+      example: ['state/#'],
+    }),
+    publish: flag({ default: false, text: 'Whether requests may publish.' }),
+  },
+  { unknown: 'error', text: 'Local processes ask (rep0): for retained values, or to publish.' },
+);
+
 const LEVEL = (what: string) => digit([0, 1, 2], { default: null, text: `QoS; absent = ${what}.`, example: 1 });
 const AFFIXES = {
   prefix: text({ default: '', text: 'Put before the topic.' }),
@@ -446,6 +492,8 @@ export const BRIDGES = block(
         push: named(NNG_PUSH, { example: 'name', text: 'MQTT to NNG, each frame to one peer.' }),
         pull: named(NNG_PULL, { example: 'name', text: 'NNG to MQTT, from a pipeline.' }),
         pair: named(NNG_PAIR, { example: 'name', text: 'Both ways with one peer.' }),
+        req: named(NNG_REQ, { example: 'name', text: 'MQTT requests that a local process answers.' }),
+        rep: named(NNG_REP, { example: 'name', text: 'Requests of local processes.' }),
       },
       { unknown: 'error', text: 'Bridges between MQTT and NNG (Scalability Protocols).' },
     ),

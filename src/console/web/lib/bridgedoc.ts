@@ -76,6 +76,7 @@ const RULE_KEYS = [
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
   ...['type', 'name', 'enable', 'mode', 'pub_url', 'sub_url', 'push_url', 'pull_url', 'pair_url'],
+  ...['req_url', 'rep_url'],
   ...['forwards', 'subscription', 'kind', 'state', 'last_error', 'clientId', 'endpoints', 'peers', 'rules', 'taking'],
   ...['waiting', 'remote', 'refused', 'unmatched', 'dropped', 'queuedBytes'],
 ];
@@ -165,7 +166,7 @@ export function fieldOf(pointer: string): string {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const [first, index, key] = path;
   if (first === undefined || first === '') return '';
-  if (/^(pub|sub|push|pull|pair)_url$/.test(first)) return 'urls';
+  if (/^(pub|sub|push|pull|pair|req|rep)_url$/.test(first)) return 'urls';
   if (first === 'forwards' || first === 'subscription') {
     if (index === undefined) return first;
     return key !== undefined && RULE_KEYS.includes(key) ? `${first}/${index}/${key}` : `${first}/${index}`;

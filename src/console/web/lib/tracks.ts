@@ -13,6 +13,7 @@ export interface Track {
 
 /** Whether a bridge of this type has rules that send (`forwards`), and rules that receive (`subscription`). */
 export function waysOf(type: string | null): readonly Way[] {
+  if (type === 'req' || type === 'rep') return [];
   if (type === 'pub' || type === 'push') return ['out'];
   return type === 'sub' || type === 'pull' ? ['in'] : ['out', 'in'];
 }
@@ -34,6 +35,6 @@ export function tracksOf(bridge: BridgeState): Track[] {
 export function directionOf({ kind, type }: Pick<BridgeState, 'kind' | 'type'>): string {
   if (kind === 'mqtt') return 'MQTT ↔ MQTT';
   const ways = waysOf(type);
-  const arrow = ways.length === 2 ? 'MQTT ↔ NNG' : ways[0] === 'out' ? 'MQTT → NNG' : 'NNG → MQTT';
+  const arrow = ways.length !== 1 ? 'MQTT ↔ NNG' : ways[0] === 'out' ? 'MQTT → NNG' : 'NNG → MQTT';
   return type === 'pub' || type === 'sub' ? arrow : `${arrow} (${type ?? ''})`;
 }

@@ -40,7 +40,7 @@ export interface Endpoint {
 }
 
 /** How an NNG bridge speaks; null for bridges to remote brokers. */
-export type BridgeType = 'pub' | 'sub' | 'push' | 'pull' | 'pair';
+export type BridgeType = 'pub' | 'sub' | 'push' | 'pull' | 'pair' | 'req' | 'rep';
 
 /** What a bridge is doing, as the event stream tells it. */
 export interface BridgeState {
