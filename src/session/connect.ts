@@ -63,8 +63,8 @@ export function checkLimits(
 }
 
 /**
- * Whether the client id is free for this user: a session is that of one user of one realm, and nobody else may continue, end or
- * disturb it. To be asked before anything of an older connection is touched.
+ * Whether the client id is free for this user: a session that is kept is that of one user of one realm, and nobody else may continue or
+ * end it. One that ends with its connection keeps nothing for anybody: it is taken over as ever. To be asked before anything of an older connection is touched.
  */
 export function checkOwner(core: Core, registry: Registry, identity: Identity): Refusal | null {
   const known = registry.get(identity.clientId);
@@ -73,7 +73,7 @@ export function checkOwner(core: Core, registry: Registry, identity: Identity): 
 
 /** The refusal of somebody whose client id has a session of another user, or null. The two are told apart in the log, not by the peer. */
 export function foreignOwner(core: Core, known: Owned, identity: Identity): Refusal | null {
-  if (core.limits.sessionOwner === 'client_id' || known.isFor(identity)) return null;
+  if (core.limits.sessionOwner === 'client_id' || !known.kept || known.isFor(identity)) return null;
   core.contests.foreign(core.log, core.clock.mono(), {
     clientId: identity.clientId,
     username: identity.username,
@@ -87,6 +87,8 @@ export function foreignOwner(core: Core, known: Owned, identity: Identity): Refu
 /** A session, whichever engine keeps it. */
 interface Owned {
   readonly identity: Identity;
+  /** It outlives its connection. */
+  readonly kept: boolean;
   isFor(identity: Identity): boolean;
 }
 

@@ -80,6 +80,10 @@ export class Session {
     );
   }
 
+  get kept(): boolean {
+    return this.expiryInterval > 0;
+  }
+
   /** Whether a client may continue this session: it is that of the same user, of the same realm. */
   isFor(identity: Identity): boolean {
     if (this.unclaimed) return true;

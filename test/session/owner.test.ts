@@ -89,14 +89,24 @@ describe('a session that waits for its user', () => {
   });
 });
 
-it('a connected client is not disturbed by another user with its client id, and who tries is told in the log now and then', async () => {
+it('a connected client with a kept session is not disturbed by another user, and who tries is told in the log now and then', async () => {
   const r = await room();
-  const client = await r.client('x', { ...alice, listener: 'tcp.a' });
+  const client = await r.client('x', { ...KEEP, ...alice, listener: 'tcp.a' });
   for (const [, how] of OTHERS) await expect(r.client('x', how)).rejects.toThrow('CONNACK 133');
   expect(client.closed).toBe(false);
   expect(await client.messages()).toEqual([]);
   const told = r.log.filter(({ id }) => id === 'SES-FOREIGN');
   expect(told.map(({ fields }) => fields?.owner)).toEqual(['alice']);
+});
+
+it('a session that ends with its connection keeps nothing: another user takes the client id over and gets a session of its own', async () => {
+  const r = await room();
+  const client = await r.client('x', { ...alice, listener: 'tcp.a' });
+  await client.subscribe('t', 1);
+  const other = await r.client('x', { ...KEEP, ...bob, listener: 'tcp.a' });
+  expect([client.closed, other.present]).toEqual([true, false]);
+  await (await r.client('p', { listener: 'tcp' })).published('t', 'x', 1);
+  expect(await other.messages()).toEqual([]);
 });
 
 it('a stored session belongs to its user and realm after a restart', async () => {

@@ -66,6 +66,10 @@ export class AedesSession implements Receiver {
     this.identity = identity;
   }
 
+  get kept(): boolean {
+    return !this.clean;
+  }
+
   /** Whether a client may continue this session: it is that of the same user, of the same realm. */
   isFor({ username, realm = '' }: Identity): boolean {
     return this.identity.username === username && (this.identity.realm ?? '') === realm;

@@ -117,7 +117,8 @@ export class AedesSessions {
       core.log('info', 'SES-TAKEOVER', { clientId, remote: front.connection.remote, previous });
       session.front?.refuse('the client id connected again');
     }
-    if (session !== undefined && packet.cleanStart) {
+    const foreign = session !== undefined && core.limits.sessionOwner === 'user' && !session.isFor(identity);
+    if (session !== undefined && (packet.cleanStart || foreign)) {
       this.forget(session);
       await this.discard(clientId);
     }
