@@ -41,6 +41,6 @@ test('the verdict finds growth in the second half, what is held, and memory that
   const growing = steady.windows.map((window, n) => ({ ...window, heapBytes: (30 + 8 * n) * MB }));
   expect(faults({ ...steady, windows: growing })).toHaveLength(1);
   expect(faults({ ...steady, left: [{ name: 'Client', count: 3, path: 'x' }] })).toHaveLength(1);
-  expect(faults({ ...steady, restedBytes: 110 * MB })).toHaveLength(1);
+  expect(faults({ ...steady, restedBytes: 210 * MB })).toHaveLength(1);
   expect(faults({ ...steady, sessions: 51 })).toHaveLength(1);
 });
