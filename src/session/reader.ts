@@ -35,7 +35,7 @@ export interface PacketHandler {
 /** No input may hold the event loop for longer. */
 const HELD_MS = 50;
 /** Packets handled between two looks at the clock, while they are quick. */
-const STEPS = 16;
+const STEPS = 32;
 /** Subscriptions looked at for routes after which the clock is looked at, too: about a tenth of a millisecond. */
 const COSTLY = 1000;
 /** Above it each packet is followed by a look. */
@@ -222,7 +222,8 @@ export class Reader implements Intake {
     const { frame, handler } = this;
     let maxBytes = handler.maxBytes();
     let steps = STEPS;
-    let searched = this.core.router.searched;
+    const { router } = this.core;
+    let { searched } = router;
     let lookedMs = 0;
     let endMs = 0;
     while (at < end) {
@@ -235,6 +236,7 @@ export class Reader implements Intake {
           return at;
         }
         at = next;
+        if (router.searched - searched > COSTLY) steps = 1;
         const crowd = this.inbound.crowd();
         if (crowd !== null) {
           this.suspend(crowd, () => {});
@@ -247,9 +249,8 @@ export class Reader implements Intake {
         at = packetEnd;
       }
       if (this.state !== 'reading') return at;
-      if (this.core.router.searched - searched > COSTLY) steps = 1;
       if (--steps > 0 || at >= end) continue;
-      searched = this.core.router.searched;
+      searched = router.searched;
       const nowMs = this.core.clock.mono();
       if (endMs === 0) endMs = this.core.pace.begin();
       else if (nowMs >= endMs) {
