@@ -79,6 +79,7 @@ export const MESSAGES = {
   'PXY-UP': 'proxy listens',
   'PXY-FAILED': 'a proxy could not be changed',
   'PXY-REFUSED': 'client of a proxy refused',
+  'PXY-TOPICS-LOST': 'the session of a client with the server of some topics is lost',
   'PXY-RESTS': 'a server has failed too often and rests',
   'PXY-HEALTHY': 'a server has passed its checks, it gets clients again',
   'PXY-UNHEALTHY': 'a server fails its checks, it gets no clients',

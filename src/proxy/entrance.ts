@@ -12,6 +12,8 @@ import type { Pool } from './pool.ts';
 import type { ProxyListener, ProxyOptions, ProxyParts } from './proxy.ts';
 import { Relay } from './relay.ts';
 import { makeRules, type Rules } from './rules.ts';
+import type { TopicCells } from './topics/ends.ts';
+import { Exchanges } from './topics/exchanges.ts';
 
 /** How often sessions are looked at: idle times are exact to this. */
 const SWEEP_MS = 500;
@@ -32,6 +34,7 @@ interface Cells {
   readonly bytesIn: Cell;
   readonly bytesOut: Cell;
   readonly filtered: InspectCells;
+  readonly topics: TopicCells;
 }
 
 export class Entrance {
@@ -39,6 +42,7 @@ export class Entrance {
   readonly connects = new Rate();
   readonly byClientId = new ConnectionCount();
   readonly byUsername = new ConnectionCount();
+  readonly exchanges = new Exchanges();
   readonly cells: Cells;
   private readonly byAddress = new ConnectionCount();
   private readonly name: string;
@@ -70,6 +74,12 @@ export class Entrance {
         publishDenied: metrics.cell(M.filtered, { ...labels, kind: 'publish-denied' }),
         subscribeDenied: metrics.cell(M.filtered, { ...labels, kind: 'subscribe-denied' }),
         foreign: metrics.cell(M.filtered, { ...labels, kind: 'foreign' }),
+      },
+      topics: {
+        sessions: metrics.cell(M.topicSessions, labels),
+        lost: metrics.cell(M.topicLost, labels),
+        refused: metrics.cell(M.topicRefused, labels),
+        foreign: metrics.cell(M.topicForeign, labels),
       },
     };
   }

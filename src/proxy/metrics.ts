@@ -18,6 +18,22 @@ export const PROXY_METRICS = {
   rewritten: counter('rewritten', 'CONNECT packets that were sent on with other fields', 'packets'),
   connack: counter('connack', 'Answers of servers to CONNECT, by reason code', 'packets'),
   filtered: counter('filtered', 'Packets that a filter has stopped, by kind', 'packets'),
+  topicSessions: gauge(
+    'topic_sessions',
+    'Sessions that clients of a proxy with topics have with servers',
+    'connections',
+  ),
+  topicLost: counter(
+    'topic_sessions_lost',
+    'Sessions with servers that ended while their client was there',
+    'connections',
+  ),
+  topicRefused: counter('topic_refused', 'PUBLISH and SUBSCRIBE packets that no server was given', 'packets'),
+  topicForeign: counter(
+    'topic_foreign',
+    'Messages of a server on topics of another upstream, not passed on',
+    'packets',
+  ),
   logLost: counter('access_log_lost', 'Lines of access logs that could not be written', 'items'),
 } as const;
 

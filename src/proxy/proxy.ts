@@ -67,6 +67,26 @@ export interface FilterOptions {
   readonly userProperties: readonly (readonly [string, string])[];
 }
 
+/** Topics that belong to another upstream than that of the route; the first filter that fits decides. */
+export interface TopicRuleOptions {
+  readonly filter: string;
+  readonly upstream: string;
+  /** Template of the client id there; null = the same as for the route's upstream. */
+  readonly clientId: string | null;
+}
+
+export interface TopicRoutingOptions {
+  /** What becomes of the topics of a server that is lost: the client is closed, they are refused, or they wait. */
+  readonly lost: 'close' | 'refuse' | 'wait';
+  /** Sessions with servers that one client may have. */
+  readonly maxSessions: number;
+  /** Largest packet, to either side. */
+  readonly maxPacketBytes: number;
+  /** What is held for one client, and for all clients of the proxy. */
+  readonly maxHeldBytes: number;
+  readonly memoryBytes: number;
+}
+
 /** Another certificate, for clients that ask for this name. */
 export interface TlsNameOptions {
   readonly name: string;
@@ -137,6 +157,9 @@ export interface ProxyOptions {
   /** Each a list of conditions that all have to fit. */
   readonly deny: readonly (readonly ConditionOptions[])[];
   readonly allow: readonly (readonly ConditionOptions[])[];
+  /** Empty = a client has one server. */
+  readonly topics: readonly TopicRuleOptions[];
+  readonly topicRouting: TopicRoutingOptions;
   /** null = bytes are passed on. */
   readonly filter: FilterOptions | null;
   readonly accessLog: AccessLogOptions | null;

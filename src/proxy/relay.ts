@@ -31,6 +31,8 @@ import type { Rules } from './rules.ts';
 import { type Load, Session } from './session.ts';
 import { Tally } from './tally.ts';
 import { Tap } from './tap.ts';
+import { Exchange } from './topics/exchange.ts';
+import type { TopicRules } from './topics/table.ts';
 import { Counted, judge, type Passage } from './verdict.ts';
 
 const OUT_OF_DESCRIPTORS = 'out of file descriptors';
@@ -52,7 +54,7 @@ export class Relay {
   private pool: Pool | null = null;
   private peer: Peer | null = null;
   private dialing: Dialing | null = null;
-  private session: Session | null = null;
+  private session: Session | Exchange | null = null;
   private tap: Tap | null = null;
   private guard: Guard | null = null;
   constructor(home: Entrance, rules: Rules, client: Connection) {
@@ -204,6 +206,11 @@ export class Relay {
       this.toBroker(load);
       return;
     }
+    const { topics } = this.rules;
+    if (topics !== null && load.passage !== null && load.bytes !== null) {
+      this.byTopic(topics, load.passage, load.bytes);
+      return;
+    }
     const pool = this.home.pool(upstream);
     if (pool === undefined) {
       this.refuse(500, `no upstream ${upstream}`, version, SERVER_UNAVAILABLE);
@@ -212,6 +219,29 @@ export class Relay {
     this.state = 'dialing';
     this.pool = pool;
     void this.dial(pool, load);
+  }
+
+  /** One client, several servers. */
+  private byTopic(topics: TopicRules, passage: Passage, bytes: Buffer): void {
+    const { client, facts, home, rewrittenId, rules } = this;
+    this.state = 'open';
+    const exchange = new Exchange({
+      home,
+      rules,
+      topics,
+      client,
+      facts,
+      upstream: passage.upstream,
+      connect: passage.connect,
+      rewrittenId,
+      guarding: (toServer, toClient, hold) => this.guarding(passage, toServer, toClient, hold),
+      onOver: (status, reason) => this.finish(status, reason),
+    });
+    this.session = exchange;
+    this.tried = exchange.tried;
+    // What was read until now counts once.
+    this.tally.stage = exchange;
+    exchange.start(bytes);
   }
 
   private toBroker({ bytes, passage }: Load): void {

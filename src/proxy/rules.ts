@@ -4,6 +4,7 @@ import { compileMap, type LookupTable } from './map.ts';
 import type { ProxyOptions } from './proxy.ts';
 import { compileSet, type Replacements } from './rewrite.ts';
 import { compileTemplate, type Template } from './template.ts';
+import { TopicRules } from './topics/table.ts';
 
 export interface Rules {
   readonly options: ProxyOptions;
@@ -11,6 +12,8 @@ export interface Rules {
   readonly set: Replacements | null;
   readonly map: { readonly source: Template; readonly table: LookupTable } | null;
   readonly splitKey: Template;
+  /** null = a client has one server. */
+  readonly topics: TopicRules | null;
   /** null = packets are not looked at. */
   readonly filter: CompiledFilter | null;
 }
@@ -25,6 +28,7 @@ export function makeRules(options: ProxyOptions, env: Readonly<Record<string, st
     set: compileSet(options.set, env) ?? (options.useIdentityAsUsername ? UNCHANGED : null),
     map: map === null ? null : { source: compileTemplate(map.source, env), table: compileMap(map) },
     splitKey: compileTemplate(options.splitKey, env),
+    topics: options.topics.length === 0 ? null : new TopicRules(options.topics, env),
     filter: filter === null ? null : compileFilter(filter, env),
   };
 }

@@ -142,6 +142,14 @@ export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
     deny: [],
     allow: [],
     filter: null,
+    topics: [],
+    topicRouting: {
+      lost: 'close',
+      maxSessions: 8,
+      maxPacketBytes: 1_048_576,
+      maxHeldBytes: 4_194_304,
+      memoryBytes: 268_435_456,
+    },
     accessLog: null,
     ...fields,
   };

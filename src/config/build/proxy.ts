@@ -29,6 +29,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
   checkUdp(block, sink);
   checkWeb(block, sink);
   checkFilter(block, sink);
+  checkTopics(block, pools, sink);
   checkTemplates(block, hasEnv, sink);
   const { host, port } = address(block.bind);
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
@@ -89,6 +90,7 @@ function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
   checkEnv(block, 'split_key', block.split_key, hasEnv, sink);
   if (block.map !== null) checkEnv(block.map, 'source', block.map.source, hasEnv, sink);
   checkEnv(block.filter, 'prefix', block.filter.prefix, hasEnv, sink);
+  for (const rule of block.topics) checkEnv(rule, 'clientid', rule.clientid, hasEnv, sink);
   for (const key of ['clientid', 'username', 'password'] as const)
     checkEnv(block.set, key, block.set[key], hasEnv, sink);
 }
@@ -163,6 +165,50 @@ function checkFilter(block: ProxyKeys, sink: Sink): void {
   else if (prefix !== '' && !prefix.endsWith('/')) sink.refuse(block.filter, 'prefix', 'has to end with /');
   else if (prefix.split('/').some((level) => level.split('${').length > 2))
     sink.refuse(block.filter, 'prefix', 'one variable a level: two could be put together in two ways');
+}
+
+/** Topics lead to pools, of which each knows a client by one id. */
+function checkTopics(block: ProxyKeys, pools: readonly string[], sink: Sink): void {
+  const { topics, topic_routing: routing } = block;
+  if (topics.length === 0) {
+    if (sink.written(block, 'topic_routing')) sink.refuse(block, 'topic_routing', 'has no effect without topics');
+    return;
+  }
+  const ids = new Map<string, string | null>();
+  for (const rule of topics) {
+    const { filter, upstream, clientid } = rule;
+    if (upstream === LOCAL || !pools.includes(upstream)) sink.refuse(rule, 'upstream', noPool(upstream, pools));
+    if (filter.startsWith('$share/')) sink.refuse(rule, 'filter', 'a shared subscription has no topics of its own');
+    if ((ids.get(upstream) ?? clientid) !== clientid)
+      sink.refuse(rule, 'clientid', `another rule has another client id for upstreams.${upstream}`);
+    ids.set(upstream, clientid);
+  }
+  if (!block.preread) sink.refuse(block, 'topics', 'preread = false reads no packets');
+  if (block.non_mqtt === 'pass')
+    sink.refuse(block, 'non_mqtt', 'bytes that are no MQTT have no topics: close is needed with topics');
+  if (leadsTo(block).includes(LOCAL))
+    sink.refuse(
+      block,
+      'topics',
+      'routes to local are not possible with topics: give a listener of this gateway an upstream',
+    );
+  if (routing.max_held_bytes < routing.max_packet_bytes)
+    sink.refuse(routing, 'max_held_bytes', 'is less than max_packet_bytes');
+  if (ids.size + 1 > routing.max_sessions)
+    sink.doubt(routing, 'max_sessions', `fewer than there are upstreams: some topics will be refused`);
+}
+
+function leadsTo(block: ProxyKeys): readonly (string | null)[] {
+  const shares = [...block.split, ...block.routes.flatMap((route) => route.split)];
+  const mapped =
+    block.map === null ? [] : [block.map.default, ...[...block.map.values].map(([, upstream]) => upstream)];
+  return [block.default, ...mapped, ...[...shares, ...block.routes].map((one) => one.upstream)];
+}
+
+function noPool(name: string, pools: readonly string[]): string {
+  if (name === LOCAL) return 'local is not possible here: give a listener of this gateway an upstream';
+  const close = nearest(name, pools);
+  return `there is no upstreams.${name}${close === null ? '' : `; did you mean ${close}?`}`;
 }
 
 /** Without preread nothing of CONNECT is known. */

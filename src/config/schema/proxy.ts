@@ -173,6 +173,43 @@ const ROUTE = block(
   { unknown: 'error', text: 'One route.' },
 );
 
+const TOPIC_RULE = block(
+  {
+    filter: text({ text: 'Topic filter.', check: checkFilter, example: 'plant/+/alarm/#' }),
+    upstream: text({ text: 'Name of the upstream that these topics belong to.', example: 'alarms' }),
+    clientid: text({
+      default: null,
+      text: 'Template of the client id there. Default: the one that the upstream of the route gets.',
+      example: `\${clientid}-alarms`,
+      check: checkTemplate,
+    }),
+  },
+  { unknown: 'error', text: 'Topics of one upstream.' },
+);
+
+const TOPIC_ROUTING = block(
+  {
+    lost: word(['close', 'refuse', 'wait'], {
+      default: 'close',
+      text: 'A server of a connected client is lost. close: the client is closed. refuse: its topics are refused until it is back. wait: they wait for it, within max_held_bytes.',
+    }),
+    max_sessions: int({ default: 8, min: 1, max: 64, text: 'Sessions with servers that one client may have.' }),
+    max_packet_bytes: size({
+      default: '1MB',
+      min: 256,
+      max: 268_435_460,
+      text: 'Largest packet, to and from clients.',
+    }),
+    max_held_bytes: size({
+      default: '4MB',
+      min: 1024,
+      text: 'Bytes held for one client: packets that are not complete, and what waits for a server.',
+    }),
+    memory_bytes: size({ default: '256MB', min: 1024, text: 'Bytes held for all clients of this proxy.' }),
+  },
+  { unknown: 'error', text: 'How clients of a proxy with topics are served.' },
+);
+
 export const PROXY = named(
   block(
     {
@@ -261,6 +298,10 @@ export const PROXY = named(
         text: 'Where clients go that no route, map and split takes; absent = they are refused.',
         example: 'main',
       }),
+      topics: list(TOPIC_RULE, {
+        text: 'Routing by topic: one client has sessions with the servers of several upstreams. The first filter that fits decides, everything else goes where the route leads.',
+      }),
+      topic_routing: TOPIC_ROUTING,
       max_connections: int({ default: 0, text: 'Connections at once. 0 = no limit.' }),
       limit_conn: block(
         {
