@@ -54,6 +54,42 @@ describe('proxy', () => {
     expect(doubts('127.0.0.1:1', 'proxy_protocol_from = [ "10.0.0.1" ]')[0]).toContain('has no effect');
   });
 
+  test('topics lead to pools, each with one client id', () => {
+    const [front] = config(
+      proxy('default = a, topics = [ { filter = "x/#", upstream = b, clientid = "${clientid}-b" } ]'),
+    ).proxy;
+    expect(front.topics).toEqual([{ filter: 'x/#', upstream: 'b', clientId: '${clientid}-b' }]);
+    expect(front.topicRouting).toEqual({
+      lost: 'close',
+      maxSessions: 8,
+      maxPacketBytes: 1_048_576,
+      maxHeldBytes: 4_194_304,
+      memoryBytes: 268_435_456,
+    });
+  });
+
+  test.each([
+    ['default = a, topics = [ { filter = "x/#", upstream = c } ]', 'there is no upstreams.c'],
+    ['default = a, topics = [ { filter = "x/#", upstream = local } ]', 'local is not possible here'],
+    ['default = local, topics = [ { filter = "x/#", upstream = a } ]', 'routes to local are not possible with topics'],
+    ['default = a, topics = [ { filter = "x#", upstream = a } ]', 'not a topic filter'],
+    ['default = a, topics = [ { filter = "$share/g/x", upstream = a } ]', 'no topics of its own'],
+    [
+      'default = a, topics = [ { filter = x, upstream = b, clientid = one }, { filter = y, upstream = b } ]',
+      'another rule has another client id',
+    ],
+    ['default = a, topics = [ { filter = x, upstream = b, clientid = "${nobody}" } ]', 'unknown variable'],
+    ['default = a, preread = false, topics = [ { filter = x, upstream = b } ]', 'reads no packets'],
+    ['default = a, non_mqtt = pass, topics = [ { filter = x, upstream = b } ]', 'close is needed with topics'],
+    ['default = a, topic_routing.lost = wait', 'has no effect without topics'],
+    [
+      'default = a, topics = [ { filter = x, upstream = b } ], topic_routing { max_packet_bytes = 1MB, max_held_bytes = 1KB }',
+      'is less than max_packet_bytes',
+    ],
+  ])('%s is refused', (body, problem) => {
+    expect(problems(proxy(body)).join()).toContain(problem);
+  });
+
   test('a match is a block of texts and patterns', () => {
     expect(
       routes('{ clientid = "~^sensor-", username = "~*^team-[ab]$", sni = "\\\\~x", cert_cn = "" }').map((c) => [
