@@ -389,6 +389,36 @@ describe('a client of a proxy with topics', () => {
     expect(client.news()).toEqual(['PUBCOMP 3 0']);
   });
 
+  it('completes it only when a server that is away has been asked too', async () => {
+    const { dial, at, away, back, advance } = await stage({ lost: 'refuse' });
+    await away('plant');
+    const client = await dial({ cleanStart: false });
+    for (const name of ['main', 'alarms']) at(name).send(connack(true));
+    client.send(ack(types.PUBREL, 3));
+    await settled();
+    for (const name of ['main', 'alarms']) at(name).send(ack(types.PUBCOMP, 3));
+    await settled();
+    expect(client.news()).toEqual(['CONNACK 0']);
+    await back('plant');
+    await advance(1000);
+    at('plant').send(connack(true));
+    await settled();
+    expect(at('plant').news()).toEqual(['CONNECT c1-p resume', 'PUBREL 3 0']);
+    at('plant').send(ack(types.PUBCOMP, 3));
+    await settled();
+    expect(client.news()).toEqual(['PUBCOMP 3 0']);
+  });
+
+  it('is closed when it has more under way than the Receive Maximum it was told', async () => {
+    const { dial, at } = await stage();
+    const client = await dial({ version: 5 });
+    at('main').send(connack(false, { receiveMaximum: 2 }));
+    await settled();
+    client.send(publish('a', 1, 1), publish('plant/b', 2, 2), publish('c', 1, 3));
+    await settled();
+    expect([client.news(), client.closed]).toEqual([['CONNACK 0', 'DISCONNECT 147'], true]);
+  });
+
   it('has Session Present only when all servers have the session, and the smallest of their limits', async () => {
     const { dial, at } = await stage();
     const client = await dial({
@@ -462,14 +492,15 @@ describe('a client of a proxy with topics', () => {
   it('keeps to the Receive Maximum of each server', async () => {
     const { dial, at } = await stage();
     const client = await dial({ version: 5 });
-    at('main').send(connack(false, { receiveMaximum: 1 }));
+    at('main').send(connack());
+    client.send(publish('plant/a', 1, 1), publish('plant/b', 1, 2), publish('plant/c'));
     await settled();
-    client.send(publish('a', 1, 1), publish('b', 1, 2), publish('c'));
+    at('plant').send(connack(false, { receiveMaximum: 1 }));
     await settled();
-    expect(at('main').news()).toEqual(['CONNECT c1', 'PUBLISH a q1 1']);
-    at('main').send(ack(types.PUBACK, 1));
+    expect(at('plant').news()).toEqual(['CONNECT c1-p', 'PUBLISH plant/a q1 1']);
+    at('plant').send(ack(types.PUBACK, 1));
     await settled();
-    expect(at('main').news()).toEqual(['PUBLISH b q1 2', 'PUBLISH c q0 0']);
+    expect(at('plant').news()).toEqual(['PUBLISH plant/b q1 2', 'PUBLISH plant/c q0 0']);
   });
 
   it('keeps all its servers awake, and is closed when it is silent itself', async () => {

@@ -10,7 +10,7 @@ export type TakePacket = (bytes: Buffer, frame: Frame) => boolean;
 
 export class Cutter {
   private readonly frame = newFrame();
-  private readonly maxBytes: number;
+  private maxBytes: number;
   private readonly take: TakePacket;
   private readonly onDone: () => void;
   private readonly held: Held;
@@ -31,6 +31,11 @@ export class Cutter {
 
   get isBlocked(): boolean {
     return this.blocked;
+  }
+
+  /** Packets that are larger are refused from now on. */
+  limit(maxBytes: number): void {
+    this.maxBytes = maxBytes;
   }
 
   /** Takes a chunk that is the cutter's from now on. False = there is no memory for what has to be held. */

@@ -373,7 +373,7 @@ export class Exchange implements Counts, Ends, LegOwner {
 
   legUp(leg: Leg, answer: ConnackPacket, again: boolean): void {
     if (this.state === 'over') return;
-    this.parts.home.exchanges.learn(this.table.upstreams[leg.index], answer.properties);
+    if (this.version === 5) this.parts.home.exchanges.learn(this.table.upstreams[leg.index], answer.properties);
     this.parts.home.connackSeen(answer.reasonCode);
     if (this.outlet.isFull) leg.hold(true);
     if (this.state === 'connecting') {
@@ -421,7 +421,6 @@ export class Exchange implements Counts, Ends, LegOwner {
       this.close(broken ? UNSPECIFIED_ERROR : SERVER_SHUTTING_DOWN, reason);
       return;
     }
-    this.requests.lost(leg.index);
     if (lost === 'refuse') this.refuseAll(leg, UNSPECIFIED_ERROR);
   }
 
@@ -482,7 +481,7 @@ export class Exchange implements Counts, Ends, LegOwner {
     const code = this.version === 5 && frame.end - frame.bodyStart > 2 ? bytes[frame.bodyStart + 2] : 0;
     leg.acknowledged(type, packetId, code);
     if (type === PUBCOMP && this.requests.completed(leg, packetId, code)) return;
-    if (type === PUBCOMP || (type === PUBREC && code >= 0x80)) this.publishes.done(packetId);
+    if (type !== PUBREC || code >= 0x80) this.publishes.done(packetId);
     this.passToClient(bytes, frame.packetStart, frame.end);
   }
 
@@ -570,6 +569,10 @@ export class Exchange implements Counts, Ends, LegOwner {
     if (this.connect.clientId !== '') exchanges.enter(this.key, this);
     this.recall();
     this.publishes.aliasMaximum = properties?.topicAliasMaximum ?? 0;
+    if (this.version === 5) {
+      this.publishes.receiveMaximum = properties?.receiveMaximum ?? 65_535;
+      this.cutter.limit(properties?.maximumPacketSize ?? topicRouting.maxPacketBytes);
+    } else this.cutter.limit(this.largestKnown());
     if (properties?.serverKeepAlive !== undefined) this.keepAliveMs = properties.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
     if (this.parts.facts.clientId === '' && this.parts.rewrittenId !== null && properties !== null)
       properties.assignedClientIdentifier ??= this.parts.rewrittenId;
@@ -578,6 +581,16 @@ export class Exchange implements Counts, Ends, LegOwner {
     this.guarded(() => this.cutter.go());
     for (const leg of this.legs()) leg.go();
     this.regulate();
+  }
+
+  /** Before 5.0 nobody says what is too large; what servers have said to other clients still saves holding it. */
+  private largestKnown(): number {
+    const { exchanges } = this.parts.home;
+    const { maxPacketBytes } = this.options.topicRouting;
+    const limits = this.table.upstreams.map(
+      (upstream) => exchanges.known(upstream).maximumPacketSize ?? maxPacketBytes,
+    );
+    return Math.min(maxPacketBytes, Math.max(...limits));
   }
 
   /** Deliveries of QoS 2 that the client may know under other identifiers than the servers. */

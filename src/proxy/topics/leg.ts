@@ -397,7 +397,7 @@ export class Leg {
     this.parts.sessions.value++;
     owner.legUp(this, answer, again);
     if (this.state !== 'open') return;
-    if (again) this.sendAgain();
+    this.sendAgain();
     this.drain();
   }
 

@@ -10,6 +10,7 @@ import {
   MALFORMED_PACKET,
   PROTOCOL_ERROR,
   QUOTA_EXCEEDED,
+  RECEIVE_MAXIMUM_EXCEEDED,
   TOPIC_ALIAS_INVALID,
   UNSPECIFIED_ERROR,
 } from '../../mqtt/reason.ts';
@@ -26,7 +27,9 @@ export class Publishes {
   private readonly ends: Ends;
   private readonly scan = newScan();
   private readonly aliases = new Map<number, Buffer>();
-  /** Upstreams by the identifier of a QoS 2 message that is not complete. */
+  /** Most of them at once, as the CONNACK has said. */
+  receiveMaximum = 65_535;
+  /** Upstreams by the identifier of a message above QoS 0 that is not complete. */
   private readonly upstreams = new Map<number, number>();
 
   constructor(ends: Ends) {
@@ -46,7 +49,7 @@ export class Publishes {
     this.lead(bytes, frame.packetStart, frame.end, bytes.toString('latin1', scan.topicStart, scan.topicEnd));
   }
 
-  /** The leg that has an exchange of QoS 2 under this identifier. */
+  /** The leg that has an exchange under this identifier. */
   legOf(packetId: number): Leg | null {
     const upstream = this.upstreams.get(packetId);
     return upstream === undefined ? null : this.ends.leg(upstream);
@@ -85,7 +88,7 @@ export class Publishes {
         this.refuse(qos, packetId, QUOTA_EXCEEDED);
         return;
       }
-      if (qos === 2) this.upstreams.set(packetId, leg.index);
+      if (qos > 0) this.enter(packetId, leg);
       ends.passToServer(leg, bytes, start, end);
       return;
     }
@@ -94,7 +97,14 @@ export class Publishes {
     if (leg === null || refusal !== 0) this.refuse(qos, packetId, refusal);
     else if (end - start > leg.maxPacketBytes) this.refuse(qos, packetId, QUOTA_EXCEEDED);
     else if (!leg.send(bytes.subarray(start, end), packetId)) this.refuse(qos, packetId, QUOTA_EXCEEDED);
-    else if (qos === 2) this.upstreams.set(packetId, leg.index);
+    else if (qos > 0) this.enter(packetId, leg);
+  }
+
+  private enter(packetId: number, leg: Leg): void {
+    const { upstreams } = this;
+    upstreams.set(packetId, leg.index);
+    if (upstreams.size > this.receiveMaximum)
+      throw new ProtocolError(RECEIVE_MAXIMUM_EXCEEDED, 'more than Receive Maximum at once'); // [MQTT-3.3.4-7]
   }
 
   /** The packet with its topic in the place of an alias; null = it has none. */

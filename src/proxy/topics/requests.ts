@@ -77,7 +77,8 @@ export class Requests {
   release(bytes: Buffer, frame: Frame): void {
     const { ends } = this;
     const packetId = ackPacketId(bytes, frame);
-    const asked = ends.legs().filter((leg) => leg.state === 'open');
+    // One that is away is asked when it is back: it may be the one that has the message.
+    const asked = ends.legs().filter((leg) => leg.state !== 'refused' && leg.state !== 'over');
     if (asked.length === 0) {
       ends.toClient(unknownRelease(ends.version, packetId));
       return;
@@ -116,15 +117,6 @@ export class Requests {
     if (answer === undefined) return;
     answer.fail(upstream, code);
     this.settle(packetId, answer);
-  }
-
-  /** A server is lost: releases that it was asked for are not repeated. */
-  lost(upstream: number): void {
-    for (const [packetId, answer] of [...this.answers]) {
-      if (answer.type !== PUBREL || !answer.asks(upstream)) continue;
-      answer.fail(upstream, 0);
-      this.settle(packetId, answer);
-    }
   }
 
   /** Makes the subscriptions again at a server that has lost them with the connection. */

@@ -1,0 +1,22 @@
+// A proxy that routes by topic, in front of three real mosquitto processes, each stopped while clients talk. The short form runs always;
+// `make topiccrowd` runs the long one (TOPIC_CLIENTS=200). TOPIC_SEED repeats a run. Skipped without mosquitto.
+import { describe, expect, it } from 'vitest';
+import { programPath } from '../harness/mosquitto.ts';
+import { topicCrowd } from '../harness/topiccrowd.ts';
+
+const CLIENTS = Number(process.env.TOPIC_CLIENTS ?? 12);
+const KILLS = Number(process.env.TOPIC_KILLS ?? 1);
+const SEED = Number(process.env.TOPIC_SEED ?? 17);
+
+describe.skipIf(programPath('mosquitto') === null)('a crowd on a proxy with topics', () => {
+  it.each(['close', 'wait', 'refuse'] as const)(
+    `loses nothing that was acknowledged, gets QoS 2 once and every topic in order while each server is stopped, lost = %s`,
+    async (lost) => {
+      const report = await topicCrowd({ seed: SEED, clients: CLIENTS, kills: KILLS, lost, messages: 6 });
+      console.info(`lost = ${lost}, seed ${SEED}: ${JSON.stringify(report)}`);
+      expect(report).toMatchObject({ missing: [], doubled: [], unordered: [] });
+      expect(report.acknowledged).toBeGreaterThan(CLIENTS * 6);
+    },
+    600_000,
+  );
+});
