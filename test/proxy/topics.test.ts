@@ -398,7 +398,7 @@ describe('a client of a proxy with topics', () => {
     await settled();
     for (const name of ['main', 'alarms']) at(name).send(ack(types.PUBCOMP, 3));
     await settled();
-    expect(client.news()).toEqual(['CONNACK 0']);
+    expect(client.news()).toEqual(['CONNACK present 0']);
     await back('plant');
     await advance(1000);
     at('plant').send(connack(true));
@@ -668,18 +668,35 @@ describe('a server that is lost', () => {
     }
   });
 
-  it('is held against nobody at first: without it a client is let in, without Session Present', async () => {
-    const { dial, away, back, at, advance } = await stage({ lost: 'wait' });
+  it('is held against nobody at first: a client is let in, and closed if the server turns out to have no session', async () => {
+    const { dial, away, back, at, advance, servers } = await stage({ lost: 'wait' });
     await away('plant');
     const client = await dial({ cleanStart: false });
     for (const name of ['main', 'alarms']) at(name).send(connack(true));
     await settled();
-    expect(client.news()).toEqual(['CONNACK 0']);
+    expect(client.news()).toEqual(['CONNACK present 0']);
     await back('plant');
     await advance(1000);
     at('plant').send(connack(true), publish('plant/kept', 1, 3));
     await settled();
     expect(client.news()).toEqual(['PUBLISH plant/kept q1 3']);
+    await away('plant');
+    const other = await dial({ clientId: 'c2', cleanStart: false });
+    for (const name of ['main', 'alarms']) at(name).send(connack(true));
+    await settled();
+    await back('plant');
+    await advance(10_000);
+    for (const one of servers.get('plant')?.slice(-2) ?? []) one.send(connack(false));
+    await settled();
+    expect(other.closed).toBe(true);
+  });
+
+  it('keeps a client out by default, before any server has been sent its CONNECT', async () => {
+    const { dial, away, servers } = await stage();
+    await away('plant');
+    const client = await dial({ cleanStart: false });
+    expect([client.news(), client.closed]).toEqual([[], true]);
+    expect([servers.get('main'), servers.get('alarms')].map((list) => list?.at(-1)?.news())).toEqual([[], []]);
   });
 
   it('takes no more of waiting messages than the limit of bytes', async () => {

@@ -99,6 +99,8 @@ export class Exchange implements Counts, Ends, LegOwner {
   private readonly sessions: (Leg | null)[];
   /** Answers of the sessions that are waited for; null = it is away, undefined = not yet. */
   private readonly answers = new Map<Leg, ConnackPacket | null | undefined>();
+  /** Servers that are there and have not been sent CONNECT. */
+  private readonly reached = new Set<Leg>();
   private readonly outlet: Outlet;
   private readonly cutter: Cutter;
   private readonly publishes: Publishes;
@@ -108,6 +110,7 @@ export class Exchange implements Counts, Ends, LegOwner {
   private readonly downRun = new Run<Outlet>((_, bytes) => this.out(bytes));
   private guard: Guard | null = null;
   private fullLegs = 0;
+  private toldPresent = false;
   private waits = true;
   private guardHolds = false;
   private keepAliveMs: number;
@@ -371,6 +374,15 @@ export class Exchange implements Counts, Ends, LegOwner {
 
   // ---- the servers' side
 
+  legReached(leg: Leg): boolean {
+    if (this.state !== 'connecting' || this.options.topicRouting.lost !== 'close') return true;
+    // A session that would be given up at once because another server is away is not begun.
+    this.reached.add(leg);
+    if (this.reached.size < this.answers.size) return false;
+    for (const one of this.reached) one.greet();
+    return false;
+  }
+
   legUp(leg: Leg, answer: ConnackPacket, again: boolean): void {
     if (this.state === 'over') return;
     if (this.version === 5) this.parts.home.exchanges.learn(this.table.upstreams[leg.index], answer.properties);
@@ -381,7 +393,7 @@ export class Exchange implements Counts, Ends, LegOwner {
       this.answerWhenAll();
       return;
     }
-    if (!again || answer.sessionPresent) return;
+    if (answer.sessionPresent || (!again && !(this.toldPresent && this.answers.get(leg) === null))) return;
     // The client has to know that a session is lost, and that nobody can say what became of its exchanges of QoS 2.
     if (leg.persistent || leg.hasQos2 || this.deliveries.hasQos2(leg.index)) {
       this.close(SERVER_BUSY, 'a server has lost the session');
@@ -576,6 +588,7 @@ export class Exchange implements Counts, Ends, LegOwner {
     if (properties?.serverKeepAlive !== undefined) this.keepAliveMs = properties.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
     if (this.parts.facts.clientId === '' && this.parts.rewrittenId !== null && properties !== null)
       properties.assignedClientIdentifier ??= this.parts.rewrittenId;
+    this.toldPresent = merged.sessionPresent;
     this.state = 'open';
     this.fromHome(encodeConnack(this.version, merged));
     this.guarded(() => this.cutter.go());

@@ -80,7 +80,7 @@ export function mergeConnacks(
   for (const answer of answers) narrow(properties, answer?.properties ?? null);
   for (const one of known) narrow(properties, { ...one, serverKeepAlive: undefined, sessionExpiryInterval: undefined });
   narrow(properties, { maximumPacketSize: maxPacketBytes });
-  // Session Present only when all have the session; one that is away does not say so.
-  const sessionPresent = answers.every((answer) => answer?.sessionPresent === true);
+  // One that is away is taken to have the session: told otherwise the client would drop what it has under way with the others.
+  const sessionPresent = answers.every((answer) => answer === null || answer.sessionPresent);
   return { type: CONNACK, sessionPresent, reasonCode: first.reasonCode, properties };
 }

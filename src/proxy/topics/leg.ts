@@ -47,6 +47,8 @@ const QOS_2_PUBLISH = (PUBLISH << 4) | 4;
 const ID_COUNT = 65_535;
 
 export interface LegOwner {
+  /** The server has been reached; false = greet() will say when it gets CONNECT. */
+  legReached(leg: Leg): boolean;
   /** CONNACK with code 0; `again` = it is not the first one. */
   legUp(leg: Leg, answer: ConnackPacket, again: boolean): void;
   /** CONNACK with another one: there will be no session. */
@@ -195,6 +197,7 @@ export class Leg {
 
   /** PUBREL of the client. */
   release(packetId: number, bytes: Buffer): void {
+    if (!this.releasing.has(packetId)) this.publishing++;
     this.releasing.set(packetId, true);
     this.acknowledge(bytes);
   }
@@ -303,13 +306,16 @@ export class Leg {
       return;
     }
     this.peer = reached.peer;
-    this.greet(reached.server);
+    this.server = reached.server;
+    if (this.parts.owner.legReached(this)) this.greet();
   }
 
-  private greet(server: Connection): void {
+  /** Sends CONNECT to the server that has been reached. */
+  greet(): void {
     const { connect, held, options, owner, proxy } = this.parts;
+    const { server } = this;
+    if (server === null || this.state !== 'dialing') return;
     this.state = 'greeting';
-    this.server = server;
     const outlet: Outlet = new Outlet(server, (full) => {
       if (this.outlet === outlet) owner.legFull(full);
     });
