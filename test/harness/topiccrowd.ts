@@ -30,6 +30,8 @@ export interface CrowdReport {
   readonly missing: string[];
   readonly doubled: string[];
   readonly unordered: string[];
+  /** Above QoS 0, neither acknowledged nor refused. */
+  readonly unanswered: string[];
 }
 
 const UPSTREAMS = ['main', 'left', 'right'];
@@ -100,7 +102,7 @@ class Crowd {
   private readonly acknowledged: string[] = [];
   private readonly unordered: string[] = [];
   private sent = 0;
-  private open = 0;
+  private readonly open = new Set<string>();
   private received = 0;
   private waiting: { until: () => boolean; go: () => void }[] = [];
 
@@ -121,7 +123,7 @@ class Crowd {
         await server.start();
       }
     this.talk();
-    await this.when(() => this.open === 0);
+    await this.when(() => this.open.size === 0);
     const expected = this.expected();
     await this.when(() => expected.every(([member, key]) => member.got.has(key)));
     // A message more that nobody asked for would come before this answer.
@@ -181,9 +183,9 @@ class Crowd {
         const number = member.counts.get(topic) ?? 0;
         member.counts.set(topic, number + 1);
         this.sent++;
-        this.open++;
+        if (qos > 0) this.open.add(`${topic} ${number}`);
         member.client.publish(topic, String(number), { qos }, (error) => {
-          this.open--;
+          this.open.delete(`${topic} ${number}`);
           if (!error && qos > 0) this.acknowledged.push(`${topic} ${number}`);
           this.check();
         });
@@ -215,6 +217,7 @@ class Crowd {
       missing: missing.slice(0, 10),
       doubled: doubled.slice(0, 10),
       unordered: this.unordered.slice(0, 10),
+      unanswered: [...this.open].slice(0, 10),
     };
   }
 
