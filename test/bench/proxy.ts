@@ -1,6 +1,6 @@
 // What the proxy costs: the same load on a mosquitto directly, through nginx's stream module and through the proxy of the built gateway,
 // interleaved in one run, medians. Latencies are of messages that pass the proxy twice (publisher to broker, broker to subscriber).
-//   npx tsx test/bench/proxy.ts [--rounds N] [--seconds N] [--only NAME[,NAME]] [--dist FOLDER] [--plain: preread = false too] [--inspect]
+//   npx tsx test/bench/proxy.ts [--rounds N] [--seconds N] [--only NAME[,NAME]] [--dist FOLDER] [--plain: preread = false too] [--inspect] [--topics]
 // Needs mosquitto, and nginx with its stream module for the comparison; the load generator is `tidegate bench`.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -152,6 +152,7 @@ async function main(): Promise<void> {
       only: { type: 'string' },
       dist: { type: 'string', default: path.join(root, 'dist') },
       inspect: { type: 'boolean', default: false },
+      topics: { type: 'boolean', default: false },
       plain: { type: 'boolean', default: false },
     },
   });
@@ -167,6 +168,10 @@ async function main(): Promise<void> {
     places.push(await tidegate(values.dist, broker.port, '', 'tidegate'));
     if (values.plain) places.push(await tidegate(values.dist, broker.port, 'preread = false', 'plain'));
     if (values.inspect) places.push(await tidegate(values.dist, broker.port, 'inspect = true', 'inspect'));
+    if (values.topics) {
+      const rules = 'topics = [ { filter = "other/#", upstream = brokers } ]';
+      places.push(await tidegate(values.dist, broker.port, rules, 'topics'));
+    }
     const wanted = values.only?.split(',');
     const figures = new Map<string, number[]>();
     for (let round = 1; round <= Number(values.rounds); round++) {

@@ -1,5 +1,5 @@
 // One client with the servers of several upstreams, each for its topics: the sessions opened when they are needed, what they say made one.
-// Made by relay.ts in the place of session.ts where the proxy has `topics`. Packets are dealt with by publishes.ts, requests.ts, arrivals.ts.
+// Made by relay.ts where the proxy has `topics`. Packets are dealt with by publishes.ts, requests.ts, arrivals.ts.
 //
 //   connecting --CONNACK of all that are needed at once--> open --> over
 //
