@@ -213,7 +213,7 @@ describe('upstreams', () => {
   test('are a table with a row for each server of every pool', async () => {
     const lines = (await ctl('upstreams')).trimEnd().split('\n');
     expect(lines).toHaveLength(4);
-    expect(lines[0]).toMatch(/^UPSTREAM +SERVER +ADDRESS +STATE +WEIGHT +OPEN +SERVED +FAILS +ERROR$/);
+    expect(lines[0]).toMatch(/^UPSTREAM +SERVER +ADDRESS +FROM +STATE +WEIGHT +OPEN +SERVED +FAILS +ERROR$/);
     expect(lines[1]).toMatch(/^pool +one:1883 +10\.0\.0\.1:1883 +up +5 +12 +340 +1 +-$/);
     expect(lines[2]).toMatch(/^pool +two:1883 +10\.0\.0\.2:1883 +resting +1 +0 +7 +3 +ECONNREFUSED$/);
     expect(lines[3]).toMatch(/^lab +lab:1 /);
