@@ -185,8 +185,16 @@ describe('looking', () => {
 
 describe('upstreams', () => {
   const drained: unknown[] = [];
-  const row = { address: '10.0.0.1:1883', weight: 5, connections: 12, served: 340, fails: 1 };
-  const down = { address: '10.0.0.2:1883', state: 'resting', weight: 1, connections: 0, served: 7, fails: 3 };
+  const row = { address: '10.0.0.1:1883', from: 'config', weight: 5, connections: 12, served: 340, fails: 1 };
+  const down = {
+    address: '10.0.0.2:1883',
+    from: 'srv',
+    state: 'resting',
+    weight: 1,
+    connections: 0,
+    served: 7,
+    fails: 3,
+  };
   const proxy: ProxyControl = {
     upstreams: () => [
       {
@@ -214,8 +222,8 @@ describe('upstreams', () => {
     const lines = (await ctl('upstreams')).trimEnd().split('\n');
     expect(lines).toHaveLength(4);
     expect(lines[0]).toMatch(/^UPSTREAM +SERVER +ADDRESS +FROM +STATE +WEIGHT +OPEN +SERVED +FAILS +ERROR$/);
-    expect(lines[1]).toMatch(/^pool +one:1883 +10\.0\.0\.1:1883 +up +5 +12 +340 +1 +-$/);
-    expect(lines[2]).toMatch(/^pool +two:1883 +10\.0\.0\.2:1883 +resting +1 +0 +7 +3 +ECONNREFUSED$/);
+    expect(lines[1]).toMatch(/^pool +one:1883 +10\.0\.0\.1:1883 +config +up +5 +12 +340 +1 +-$/);
+    expect(lines[2]).toMatch(/^pool +two:1883 +10\.0\.0\.2:1883 +srv +resting +1 +0 +7 +3 +ECONNREFUSED$/);
     expect(lines[3]).toMatch(/^lab +lab:1 /);
   });
 
