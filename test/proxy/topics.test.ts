@@ -149,7 +149,7 @@ interface Stage {
   readonly servers: Map<string, Talker[]>;
   /** The last connection to an upstream. */
   at(upstream: string): Talker;
-  dial(fields?: Partial<types.ConnectPacket>): Promise<Talker>;
+  dial(fields?: Partial<types.ConnectPacket>, bytes?: Buffer): Promise<Talker>;
   /** A client that is in; answers of the servers that are asked at once are given. */
   enter(fields?: Partial<types.ConnectPacket>, present?: boolean): Promise<Talker>;
   away(upstream: string): Promise<void>;
@@ -189,10 +189,11 @@ async function stage(routing: Partial<TopicRoutingOptions> = {}, fields: Partial
     if (last === undefined) throw new Error(`nobody has come to ${upstream}`);
     return last;
   };
-  const dial = async (connectFields: Partial<types.ConnectPacket> = {}): Promise<Talker> => {
+  const dial = async (connectFields: Partial<types.ConnectPacket> = {}, bytes?: Buffer): Promise<Talker> => {
     const packet = connectPacket(connectFields);
     const client = new Talker(await memory.network.dial('proxy:1'), 'server', packet.version);
-    client.send(packet);
+    if (bytes === undefined) client.send(packet);
+    else client.connection.write(bytes, () => {});
     await settled();
     return client;
   };
@@ -563,6 +564,16 @@ describe('a client of a proxy with topics', () => {
   });
 });
 
+describe('a client of 3.1', () => {
+  it('whose user name is no text is refused: it could not be written again', async () => {
+    const { servers, dial } = await stage();
+    const bytes = Buffer.from(encodeAny(3, connectPacket({ version: 3, username: 'u~', password: null })));
+    bytes[bytes.indexOf('~')] = 0xff;
+    const client = await dial({}, bytes);
+    expect([client.closed, servers.get('main')]).toEqual([true, []]);
+  });
+});
+
 describe('a server that is lost', () => {
   it('closes the client by default', async () => {
     const { enter, away } = await stage();
@@ -697,6 +708,15 @@ describe('a server that is lost', () => {
     const client = await dial({ cleanStart: false });
     expect([client.news(), client.closed]).toEqual([[], true]);
     expect([servers.get('main'), servers.get('alarms')].map((list) => list?.at(-1)?.news())).toEqual([[], []]);
+  });
+
+  it('counts what waited for it when the client leaves', async () => {
+    const { enter, away, value } = await stage({ lost: 'wait' });
+    const client = await enter({ cleanStart: false });
+    await away('plant');
+    client.send(publish('plant/a'), publish('plant/b', 1, 1), DISCONNECT);
+    await settled();
+    expect([client.closed, value('topic_refused_total')]).toEqual([true, 2]);
   });
 
   it('takes no more of waiting messages than the limit of bytes', async () => {

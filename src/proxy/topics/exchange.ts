@@ -32,6 +32,7 @@ import {
   UNSUBSCRIBE,
 } from '../../mqtt/packet.ts';
 import {
+  BAD_USER_NAME_OR_PASSWORD,
   DISCONNECT_WITH_WILL,
   KEEP_ALIVE_TIMEOUT,
   NOT_AUTHORIZED,
@@ -173,6 +174,12 @@ export class Exchange implements Counts, Ends, LegOwner {
         this.regulate();
       },
     );
+    if (this.version === 3 && this.connect.username?.includes('\ufffd') === true) {
+      // 3.1 alone allows a user name that is no text; it does not survive being written again.
+      this.refuse(BAD_USER_NAME_OR_PASSWORD, null);
+      this.finish(400, 'username is not well-formed UTF-8', null);
+      return;
+    }
     this.openFirst();
     this.read(bytes);
     const lent = client.kind === 'memory' || client.kind === 'ws' || client.kind === 'wss';
@@ -556,6 +563,7 @@ export class Exchange implements Counts, Ends, LegOwner {
       held: this.held,
       owner: this,
       sessions: this.cells.sessions,
+      onShortage: () => home.outOfDescriptors(),
       tried: this.tried,
       connect: connectFor(connect, {
         home: index === 0,
@@ -671,7 +679,11 @@ export class Exchange implements Counts, Ends, LegOwner {
     exchanges.leave(this.key, this);
     if (this.connect.clientId !== '' && outlives(this.connect))
       exchanges.remember(this.key, this.table.upstreams, this.deliveries.unfinished());
-    for (const leg of this.legs()) leg.finish(farewell);
+    for (const leg of this.legs()) {
+      // What waits for a server that is away has no place to go any more.
+      if (leg.state === 'down') this.cells.refused.value += leg.waitingCount;
+      leg.finish(farewell);
+    }
   }
 
   private clientFull(full: boolean): void {

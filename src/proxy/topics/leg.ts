@@ -76,6 +76,8 @@ export interface LegParts {
   readonly connect: ConnectPacket;
   readonly held: Held;
   readonly owner: LegOwner;
+  /** This process has no file descriptors left. */
+  readonly onShortage: () => void;
   /** Gauge of open sessions. */
   readonly sessions: Cell;
   /** Addresses that were dialled, for the access log. */
@@ -216,6 +218,11 @@ export class Leg {
     if (this.queue.length > 0) this.drain();
   }
 
+  /** Packets that wait for the server. */
+  get waitingCount(): number {
+    return this.queue.length;
+  }
+
   /** What the server was not given, or may not have got: taken out, to be refused. */
   takeBack(): readonly { readonly first: number; readonly packetId: number }[] {
     const list = [...this.sent].map(([packetId, one]) => ({ first: firstOf(one), packetId }));
@@ -295,6 +302,7 @@ export class Leg {
     this.dialing = dialing;
     const reached = await dialing.reach(facts, options);
     this.dialing = null;
+    if (dialing.outOfDescriptors) this.parts.onShortage();
     for (const address of dialing.tried) if (tried.at(-1) !== address) tried.push(address);
     if (this.state !== 'dialing') {
       reached?.server.destroy();
