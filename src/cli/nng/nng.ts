@@ -1,4 +1,4 @@
-// `tidegate nng pub`, `sub`, `push`, `pull`, `pair` and `bus`: SP peers for scripts and for looking at a bridge from outside.
+// `tidegate nng pub`, `sub`, `push`, `pull`, `pair` and `bus`: SP peers for scripts and for looking at a bridge.
 // `req`, `rep`, `survey` and `respond` are in request.ts.
 // Called through cli/cli.ts. No configuration, no broker: station.ts is the socket, options.ts what may be typed.
 // Source: docs/nng-bridges.md (command line), nngcat(1) for what people expect of such a tool.
@@ -6,7 +6,8 @@ import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { Protocol } from '../../sp/sp.ts';
 import type { Context, Io } from '../cli.ts';
-import { bodyOf, printBody } from './body.ts';
+import { usage } from '../usage.ts';
+import { bodyOf, printBody, traced, withoutTrace } from './body.ts';
 import {
   collect,
   commonOf,
@@ -25,16 +26,20 @@ import { Station, within } from './station.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
+function headOf({ topic, delimiter, raw, frame }: NngPairOptions | NngPubOptions): Uint8Array {
+  return topic === null || raw || frame === 'payload' ? NO_BYTES : Buffer.from(topic + delimiter);
+}
+
 /**
  * Publishes topic + delimiter + data `count` times, or once for every line of standard input, from when there is a peer.
  * Returns the exit code: 1 when `timeoutMs` ran out first.
  */
 export async function nngPub(options: NngPubOptions, io: Io): Promise<number> {
-  const head = options.topic === null || options.raw ? NO_BYTES : Buffer.from(options.topic + options.delimiter);
+  const head = headOf(options);
   const single = options.data === null ? null : bodyOf(options.data, options.hex);
   const station = new Station(options, io);
   return within(options, io, station, (over) =>
-    sendBodies(station, head, bodies(options, single, io.stdin), options.intervalMs, over),
+    sendBodies(station, head, traced(bodies(options, single, io.stdin), options.trace), options.intervalMs, over),
   );
 }
 
@@ -76,13 +81,18 @@ async function* bodies(
   if (rest.length > 0) yield options.hex ? bodyOf(rest.toString('latin1'), true) : rest;
 }
 
+type Printing = Pick<NngSubOptions, 'raw' | 'hex' | 'count' | 'frame' | 'trace' | 'delimiter'>;
+
 /** Prints what the socket receives; gives a function that tells whether `count` messages have come. */
-function printMessages(station: Station, options: Pick<NngSubOptions, 'raw' | 'hex' | 'count'>, io: Io): () => boolean {
+function printMessages(station: Station, options: Printing, io: Io): () => boolean {
+  const delimiter = options.frame === 'payload' || options.delimiter === null ? null : Buffer.from(options.delimiter);
   let left = options.count > 0 ? options.count : Number.POSITIVE_INFINITY;
   station.socket.onMessage((bytes, start, end) => {
     if (left <= 0) return;
     left--;
-    printBody(bytes, start, end, options, io);
+    const message = options.trace === 'strip' ? withoutTrace(bytes.subarray(start, end), delimiter) : null;
+    if (message === null) printBody(bytes, start, end, options, io);
+    else printBody(message, 0, message.length, options, io);
     if (left === 0) station.wake();
   });
   return () => left <= 0;
@@ -102,14 +112,15 @@ export async function nngSub(options: NngSubOptions, io: Io): Promise<number> {
 
 /** Sends `data` or each line of standard input, and prints what comes until there were `count`. Returns the exit code. */
 export async function nngPair(options: NngPairOptions, io: Io): Promise<number> {
-  const head = options.topic === null || options.raw ? NO_BYTES : Buffer.from(options.topic + options.delimiter);
+  const head = headOf(options);
   const single = options.data === null ? null : bodyOf(options.data, options.hex);
   const station = new Station(options, io);
   const done = printMessages(station, options, io);
   return within(options, io, station, async (over) => {
     // Standard input may never end: what ends the command is what has come.
     const ended = (): boolean => over() || done();
-    const sending = sendBodies(station, head, bodies({ count: 1, hex: options.hex }, single, io.stdin), 0, ended);
+    const messages = traced(bodies({ count: 1, hex: options.hex }, single, io.stdin), options.trace);
+    const sending = sendBodies(station, head, messages, 0, ended);
     sending.catch(() => station.wake());
     while (!ended()) await station.change();
   });
@@ -118,6 +129,7 @@ export async function nngPair(options: NngPairOptions, io: Io): Promise<number> 
 function addSender(nng: Command, context: Context, name: 'pub' | 'push', text: string): void {
   withSending(withCommon(nng.command(name), `${name}0`))
     .description(text)
+    .option('--trace <keep|strip|add>', 'the trace header of the data: as it is, taken off or added (default: keep)')
     .option('--hex', 'data is written in hexadecimal digits')
     .option('--raw', 'send the data alone, without topic and delimiter')
     .option('--count <n>', 'how often (default: once)')
@@ -143,10 +155,13 @@ function addReceiver(nng: Command, context: Context, name: 'sub' | 'pull', text:
       .option('--topic <prefix>', 'only messages that begin with this (may be repeated; default: all)', collect)
       .option('--delimiter <text>', 'only messages where this follows the topic at once');
   command
+    .option('--frame <topic|payload>', 'topic + delimiter + payload, or the payload alone (default: topic)')
+    .option('--trace <keep|strip>', 'leave a trace header in front of a payload or take it off (default: keep)')
     .option('--hex', 'print hexadecimal digits')
     .option('--raw', 'print the bytes as they are, nothing added')
     .option('--count <n>', 'end after so many messages (default: never)')
     .action(async (flags: NngFlags) => {
+      if (flags.trace === 'add') throw usage('--trace add is for commands that send');
       const options: NngSubOptions = {
         ...commonOf(flags, ['sub0', 'pull0', 'pair0', 'pair1']),
         topics: flags.topic ?? [],
@@ -178,6 +193,7 @@ function addTalker(
 ): void {
   withSending(withCommon(nng.command(name), `${name}0`))
     .description(text)
+    .option('--trace <keep|strip|add>', 'trace headers: keep, take off what comes, add to data (default: keep)')
     .option('--hex', 'data is written and printed in hexadecimal digits')
     .option('--raw', 'send the data alone, print the bytes as they are')
     .option('--count <n>', 'end after so many messages have come (default: never)')

@@ -1,4 +1,4 @@
-// The options of `tidegate nng ...`: what each command can be given, and what it comes to. Whatever does not fit together is CLI-USAGE.
+// The options of `tidegate nng ...`: what each command takes. Whatever does not fit together is CLI-USAGE.
 // Called by nng.ts. Pure. Source: docs/nng-bridges.md (command line).
 import type { Command } from 'commander';
 import { errorText } from '../../base/errors.ts';
@@ -9,12 +9,19 @@ import { parseSpUrl } from '../../sp/url.ts';
 import type { TlsClientOptions, TlsServerOptions } from '../../transport/transport.ts';
 import { usage } from '../usage.ts';
 
+/** What a message is: topic + delimiter + payload, or the payload alone. */
+export type Frame = 'topic' | 'payload';
+/** The 26 bytes of a trace in front of a payload: taken off, left as they are, put on. */
+export type Trace = 'strip' | 'keep' | 'add';
+
 export interface NngCommon {
   readonly dial: readonly string[];
   readonly listen: readonly string[];
   readonly protocol: Protocol;
   readonly raw: boolean;
   readonly hex: boolean;
+  readonly frame: Frame;
+  readonly trace: Trace;
   /** Milliseconds until it gives up, 0 = never. */
   readonly timeoutMs: number;
   readonly tlsClient: TlsClientOptions | null;
@@ -53,6 +60,8 @@ export interface NngFlags {
   readonly data?: string;
   readonly raw?: true;
   readonly hex?: true;
+  readonly frame?: string;
+  readonly trace?: string;
   readonly count?: string;
   readonly interval?: string;
   readonly timeout?: string;
@@ -76,6 +85,14 @@ export function duration(text: string | undefined, option: string): number {
   const ms = parseDuration(text, 's');
   if (ms === null) throw usage(`${option} takes a duration such as 200ms, 5s or 1m`);
   return ms;
+}
+
+/** One of a few words, the first where the option is not given. Throws CLI-USAGE. */
+function word<T extends string>(text: string | undefined, option: string, words: readonly [T, ...T[]]): T {
+  if (text === undefined) return words[0];
+  const found = words.find((one) => one === text);
+  if (found === undefined) throw usage(`${option} takes ${words.join(', ')}`);
+  return found;
 }
 
 /** What all commands take; `allowed` are the protocols of this one. Throws CLI-USAGE. */
@@ -120,10 +137,19 @@ export function commonOf(flags: NngFlags, allowed: readonly Protocol[]): NngComm
     protocol,
     raw: raw === true,
     hex: hex === true,
+    frame: frameOf(flags),
+    trace: word<Trace>(flags.trace, '--trace', ['keep', 'strip', 'add']),
     timeoutMs: duration(flags.timeout, '--timeout'),
     tlsClient,
     tlsServer,
   };
+}
+
+function frameOf(flags: NngFlags): Frame {
+  const frame = word<Frame>(flags.frame, '--frame', ['topic', 'payload']);
+  if (frame === 'payload' && (flags.topic !== undefined || flags.delimiter !== undefined))
+    throw usage('--frame payload has no place for --topic and --delimiter');
+  return frame;
 }
 
 /** For options that may be repeated. */
@@ -149,6 +175,7 @@ export function withSending(command: Command): Command {
   return command
     .option('--topic <text>', 'what the message begins with', collect)
     .option('--delimiter <text>', 'stands between topic and data (default: /)')
+    .option('--frame <topic|payload>', 'topic + delimiter + data, or the data alone (default: topic)')
     .option('--data <text>', 'the message; without it each line of standard input is one');
 }
 

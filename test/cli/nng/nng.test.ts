@@ -104,6 +104,49 @@ describe('nng sub', () => {
   });
 });
 
+describe('nng frames and trace headers', () => {
+  const HEADER = `\x0a\xce${'0123456789abcdefghijklmn'}`;
+  test('pub --frame payload sends the data alone', async () => {
+    const sub = await listening('sub0');
+    expect(await run(['pub', '--dial', sub.url, '--frame', 'payload', '--data', '{}']).code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length === 1);
+    expect(sub.watch.bodies).toEqual(['{}']);
+  });
+  test('--trace add puts a header of its own between topic and data of each message', async () => {
+    const sub = await listening('sub0');
+    const args = ['pub', '--dial', sub.url, '--topic', 't', '--trace', 'add', '--data', '{}', '--count', '2'];
+    expect(await run(args).code).toBe(0);
+    await sub.watch.until(() => sub.watch.bodies.length === 2);
+    for (const body of sub.watch.bodies) {
+      expect([body.slice(0, 4), body.length, body.slice(-2)]).toEqual(['t/\n\xce', 30, '{}']);
+    }
+    expect(sub.watch.bodies[0]).not.toBe(sub.watch.bodies[1]);
+  });
+  test('--trace strip takes the header off data that has one, --trace add leaves it', async () => {
+    const sub = await listening('sub0');
+    const data = Buffer.from(`${HEADER}{}`, 'latin1').toString('hex');
+    for (const trace of ['strip', 'add']) {
+      const args = ['pub', '--dial', sub.url, '--frame', 'payload', '--hex', '--data', data, '--trace', trace];
+      expect(await run(args).code).toBe(0);
+    }
+    await sub.watch.until(() => sub.watch.bodies.length === 2);
+    expect(sub.watch.bodies).toEqual(['{}', `${HEADER}{}`]);
+  });
+  test.each([
+    ['the payload alone', [], `${HEADER}{"a":1}`, '{"a":1}\n'],
+    ['topic and payload', ['--delimiter', ':'], `t:${HEADER}{"a":1}`, 't:{"a":1}\n'],
+    ['what has none', ['--delimiter', ':'], 't:{"a":1}', 't:{"a":1}\n'],
+  ])('pair --trace strip prints %s without the header', async (_name, args, frame, printed) => {
+    const pair = await listening('pair0');
+    const command = ['pair', '--dial', pair.url, '--data', '{}', '--count', '1', '--trace', 'strip', ...args];
+    const { io, code } = run(command);
+    await pair.watch.until(() => pair.watch.bodies.length === 1);
+    pair.socket.send(new Uint8Array(0), Buffer.from(frame, 'latin1'), 0, frame.length);
+    expect(await code).toBe(0);
+    expect(io.stdout.text()).toBe(printed);
+  });
+});
+
 describe('nng usage', () => {
   for (const args of [
     [],
@@ -115,6 +158,10 @@ describe('nng usage', () => {
     ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--count', 'many'],
     ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--interval', 'soon'],
     ['sub', '--dial', 'tcp://127.0.0.1:1', '--protocol', 'pub0'],
+    ['sub', '--dial', 'tcp://127.0.0.1:1', '--trace', 'add'],
+    ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--frame', 'json'],
+    ['pub', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--frame', 'payload', '--topic', 't'],
+    ['pair', '--dial', 'tcp://127.0.0.1:1', '--data', 'x', '--trace', 'off'],
   ]) {
     test(`nng ${args.join(' ')} is a usage error`, async () => {
       const { io, code } = run(args);
