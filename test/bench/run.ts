@@ -8,7 +8,17 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { measure, median, perMessageUs, type Sample, SCENARIOS, type Scenario, value } from './scenarios.ts';
+import {
+  measure,
+  median,
+  PAIRS,
+  perMessageUs,
+  RULE,
+  type Sample,
+  SCENARIOS,
+  type Scenario,
+  value,
+} from './scenarios.ts';
 import { Server } from './server.ts';
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
@@ -70,6 +80,27 @@ function writePage(lines: readonly string[]): void {
   writeFileSync(PAGE, `${page.slice(0, from)}${BEGIN}\n${lines.join('\n')}\n${page.slice(to)}`);
 }
 
+function needsRule(scenario: Scenario): boolean {
+  return scenario.json === true || scenario.ruled === true;
+}
+
+function named(name: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.name === name);
+  if (found === undefined) throw new Error(`no scenario ${name}`);
+  return found;
+}
+
+/** What a rule costs topics that it does not take from: the same load on two gateways. */
+function unchanged(without: readonly Sample[], withRule: readonly Sample[]): string[] {
+  if (without.length === 0 || withRule.length === 0) return [];
+  const rate = (samples: readonly Sample[]): number => median(samples.map(({ result }) => result.receivedPerSecond));
+  const cost = (samples: readonly Sample[]): number => median(samples.map(perMessageUs));
+  const [speed, time] = [rate(withRule) / rate(without), cost(without) / cost(withRule)];
+  return [
+    `Topics that no rule takes from, with a rule and without one: throughput ${speed.toFixed(2)}, processor time ${time.toFixed(2)} (1 = the same).`,
+  ];
+}
+
 function mosquittoProgram(): string | null {
   const places = [
     '/usr/sbin/mosquitto',
@@ -100,32 +131,34 @@ async function main(): Promise<void> {
   if (program === null && !values['gateway-only'])
     console.error('mosquitto is not installed: only the gateway is measured');
 
-  const gateway = await Server.gateway(
-    root,
-    values.node.split(' ').filter((arg) => arg !== ''),
-  );
+  const nodeArgs = values.node.split(' ').filter((arg) => arg !== '');
+  const gateway = await Server.gateway(root, nodeArgs, PAIRS);
+  const ruled = scenarios.some(needsRule) ? await Server.gateway(root, nodeArgs, PAIRS + RULE) : null;
   const bare = values['gateway-only'] ? null : await Server.bare(root);
   const mosquitto = program === null ? null : await Server.mosquitto(program);
-  const servers = [gateway, bare, mosquitto].filter((server) => server !== null);
+  const servers = [gateway, ruled, bare, mosquitto].filter((server) => server !== null);
   const samples = new Map<string, Sample[]>();
+  const key = (server: Server, scenario: Scenario): string => `${servers.indexOf(server)} ${scenario.name}`;
   const of = (server: Server | null, scenario: Scenario): Sample[] =>
-    samples.get(`${server?.name} ${scenario.name}`) ?? [];
+    (server === null ? undefined : samples.get(key(server, scenario))) ?? [];
+  const measures = (server: Server, scenario: Scenario): boolean =>
+    needsRule(scenario) ? server === ruled : server === gateway || (server !== ruled && scenario.bridge !== true);
   try {
     for (const server of servers) await server.start();
-    const rest = servers.map(
-      (s) => `${s.name} listens after ${Math.round(s.startMs)} ms and rests at ${s.rssMb().toFixed(0)} MB`,
-    );
+    const rest = servers
+      .filter((s) => s !== ruled)
+      .map((s) => `${s.name} listens after ${Math.round(s.startMs)} ms and rests at ${s.rssMb().toFixed(0)} MB`);
     for (let round = 1; round <= Number(values.rounds); round++) {
       for (const scenario of scenarios) {
         for (const server of servers) {
-          if (scenario.bridge === true && server !== gateway) continue;
+          if (!measures(server, scenario)) continue;
           const sample = await measure(server, scenario, Number(values.seconds)).catch((error: Error) => error);
           if (sample instanceof Error) {
             console.error(`round ${round}  ${sample.message}`);
             process.exitCode = 1;
             continue;
           }
-          samples.set(`${server.name} ${scenario.name}`, [...of(server, scenario), sample]);
+          samples.set(key(server, scenario), [...of(server, scenario), sample]);
           const { result } = sample;
           console.error(
             `round ${round}  ${scenario.name.padEnd(9)} ${server.name.padEnd(9)} ${amount(scenario, value(scenario, sample)).padStart(10)}` +
@@ -136,11 +169,14 @@ async function main(): Promise<void> {
     }
     const lines = [
       ...HEAD,
-      ...scenarios.map((scenario) => row(scenario, of(gateway, scenario), of(bare, scenario), of(mosquitto, scenario))),
+      ...scenarios.map((scenario) =>
+        row(scenario, of(needsRule(scenario) ? ruled : gateway, scenario), of(bare, scenario), of(mosquitto, scenario)),
+      ),
       '',
       `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, 1,000 topics in turn and MQTT 3.1.1 unless said otherwise; ${machine(load)}.`,
       `${rest.join('; ')}; after the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
     ];
+    if (ruled !== null) lines.push(...unchanged(of(gateway, named('topics')), of(ruled, named('ruleless'))));
     console.log(lines.join('\n'));
     if (values.write) writePage(lines);
   } finally {

@@ -11,8 +11,12 @@ export interface Scenario {
   readonly text: string;
   /** Arguments of `tidegate bench` beside port and time. */
   readonly args: (server: Server) => string[];
-  /** Only the gateway has SP bridges. */
+  /** Only the gateway has SP bridges and rules. */
   readonly bridge?: boolean;
+  /** The load is json.ts instead of `tidegate bench`. */
+  readonly json?: boolean;
+  /** For the second gateway, which has a rule on other topics. */
+  readonly ruled?: boolean;
   readonly measure: 'out' | 'p50';
 }
 
@@ -28,6 +32,26 @@ function bridge(name: string, text: string, args: Scenario['args']): Scenario {
 
 function toNng(more: string): Scenario['args'] {
   return ({ outPort }) => `-t tonng/t --sub-url tcp://127.0.0.1:${outPort} -w 2000 ${more}`.split(' ');
+}
+
+/** What the gateway of `make bench` has beside server.ts: pair0 bridges of payloads, and the rule of json.ts. */
+export const PAIRS = `bridges.nng.pair {
+  pairout { enable = true, pair_url = "tcp://127.0.0.1:{pairOut}", mode = listen, send_buffer = 16MB
+            forwards = [ { local_topic = "topair/#", frame = payload } ] }
+  pairin { enable = true, pair_url = "tcp://127.0.0.1:{pairIn}", mode = listen
+           subscription = [ { local_topic = "frompair/t", frame = payload, qos = 0 } ] }
+}
+`;
+export const RULE = `rules.hot {
+  from = ["rules/in/+"]
+  where = "payload.temp > 20 && payload.unit == \\"C\\""
+  set = { device = "payload.device", temp = "payload.temp", hot = "payload.temp > 50" }
+  to = "rules/out/{1}"
+}
+`;
+
+function pair(args: (server: Server) => string): Scenario['args'] {
+  return (server) => `${args(server)} --pair -w 2000`.split(' ');
 }
 
 function fromNng(prefix: string, more: string): Scenario['args'] {
@@ -56,6 +80,18 @@ export const SCENARIOS: readonly Scenario[] = [
     'NNG to MQTT, a topic in each frame, 2,000 in flight',
     fromNng('each/{topic}:', `-t each/ ${TOPICS}`),
   ),
+  bridge(
+    'mqtt2pair',
+    'MQTT to NNG, pair0, payload frames, 2,000 in flight',
+    pair(({ pairOutPort }) => `-t topair/t --sub-url tcp://127.0.0.1:${pairOutPort} ${TOPICS}`),
+  ),
+  bridge(
+    'pair2mqtt',
+    'NNG to MQTT, pair0, payload frames, 2,000 in flight',
+    pair(({ pairInPort }) => `-t frompair/t --pub-url tcp://127.0.0.1:${pairInPort} --prefix=`),
+  ),
+  { ...bridge('rule', 'a rule with `where` and `set`, 64 bytes of JSON, 2,000 in flight', () => []), json: true },
+  { ...load('ruleless', 'QoS 0, 1 to 1, a rule on other topics', `-q 0 ${TOPICS}`), bridge: true, ruled: true },
   { ...load('latency', 'p50 latency at 5,000/s, QoS 1', '-q 1 -r 5000 --topics 100'), measure: 'p50' },
 ];
 
@@ -67,13 +103,18 @@ export interface Sample {
   readonly brokerCpu: number;
 }
 
+const tsx = ['--import', import.meta.resolve('tsx')];
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 
 export async function measure(server: Server, scenario: Scenario, seconds: number): Promise<Sample> {
-  const args = ['bench', '-p', String(server.port), '-d', String(seconds), '--json', ...scenario.args(server)];
+  const program =
+    scenario.json === true ? [...tsx, path.join(root, 'test/bench/json.ts')] : [path.join(root, 'dist/main.js')];
+  const own = [String(server.port), String(seconds)];
+  const load = ['bench', '-p', String(server.port), '-d', String(seconds), '--json', ...scenario.args(server)];
+  const args = [...program, ...(scenario.json === true ? own : load)];
   const cpuBefore = server.cpuSeconds();
   const begin = performance.now();
-  const child = spawn(process.execPath, [path.join(root, 'dist/main.js'), ...args], {
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let out = '';

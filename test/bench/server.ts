@@ -41,9 +41,11 @@ function connects(port: number): Promise<boolean> {
 export class Server {
   readonly name: string;
   readonly port: number;
-  /** SP ports of the gateway's two bridges; 0 for a broker without. */
+  /** SP ports of the gateway's bridges; 0 for a broker without. */
   readonly outPort: number;
   readonly inPort: number;
+  readonly pairOutPort: number;
+  readonly pairInPort: number;
   startMs = 0;
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), 'bench-'));
   private readonly command: string;
@@ -52,19 +54,22 @@ export class Server {
 
   private constructor(name: string, ports: readonly number[], command: string, args: (folder: string) => string[]) {
     this.name = name;
-    [this.port, this.outPort, this.inPort] = ports;
+    [this.port, this.outPort = 0, this.inPort = 0, this.pairOutPort = 0, this.pairInPort = 0] = ports;
     this.command = command;
     this.args = args(this.folder);
   }
 
-  /** `more` comes at the end of the configuration; `files` are written beside it, {dir} stands for their folder. */
+  /**
+   * `more` comes at the end of the configuration, {pairOut} and {pairIn} in it are free ports; `files` are written beside it,
+   * {dir} stands for their folder.
+   */
   static async gateway(
     root: string,
     nodeArgs: readonly string[],
     more = '',
     files: Readonly<Record<string, string>> = {},
   ): Promise<Server> {
-    const [port, out, into] = await freePorts(3);
+    const [port, out, into, pairOut, pairIn] = await freePorts(5);
     const conf = `listeners.tcp { bind = "127.0.0.1:${port}" }
 persistence { enable = false }
 auth { allow_anonymous = true }
@@ -76,9 +81,9 @@ bridges.nng {
            subscription = [ { remote_topic = "in", nng_delimiter = ":", local_topic = "fromnng/t", qos = 0 },
                             { remote_topic = "each/", nng_delimiter = ":", local_topic = "", qos = 0 } ] }
 }
-${more}
+${more.replaceAll('{pairOut}', String(pairOut)).replaceAll('{pairIn}', String(pairIn))}
 `;
-    return new Server('tidegate', [port, out, into], process.execPath, (folder) => {
+    return new Server('tidegate', [port, out, into, pairOut, pairIn], process.execPath, (folder) => {
       writeFileSync(path.join(folder, 'bench.conf'), conf.replaceAll('{dir}', folder));
       for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
       return [...nodeArgs, path.join(root, 'dist/main.js'), 'start', '-c', path.join(folder, 'bench.conf')];
@@ -89,7 +94,7 @@ ${more}
   static async bare(root: string): Promise<Server> {
     const port = await freePort();
     const args = ['--import', import.meta.resolve('tsx'), path.join(root, 'test/bench/bare.ts'), String(port)];
-    return new Server('bare loop', [port, 0, 0], process.execPath, () => args);
+    return new Server('bare loop', [port], process.execPath, () => args);
   }
 
   /** mosquitto without its limits on what is in flight and queued, and without Nagle's delay: as fast as it goes. */
@@ -102,7 +107,7 @@ max_inflight_messages 1000
 max_queued_messages 0
 log_type error
 `;
-    return new Server('mosquitto', [port, 0, 0], program, (folder) => {
+    return new Server('mosquitto', [port], program, (folder) => {
       writeFileSync(path.join(folder, 'bench.conf'), conf);
       return ['-c', path.join(folder, 'bench.conf')];
     });

@@ -33,6 +33,7 @@ interface BenchOptions {
   readonly inflight: number;
   readonly pubUrl?: SpTarget;
   readonly subUrl?: SpTarget;
+  readonly pair?: boolean;
   readonly prefix: string;
   readonly stall: number;
   readonly check: 'sample' | 'all';
@@ -100,6 +101,10 @@ function defaultWindow({ qos: level, size }: BenchOptions): number {
 function loadOptions(options: BenchOptions): LoadOptions {
   const { publishTo, receiveFrom } = { publishTo: options.pubUrl ?? null, receiveFrom: options.subUrl ?? null };
   if (publishTo !== null && options.pubs !== 1) throw new GatewayError('CLI-USAGE', '--pub-url has one publisher');
+  if (options.pair === true && publishTo === null && receiveFrom === null)
+    throw new GatewayError('CLI-USAGE', '--pair goes with --pub-url or --sub-url');
+  if (options.pair === true && receiveFrom !== null && options.subs !== 1)
+    throw new GatewayError('CLI-USAGE', 'a pair0 socket has one peer: --subs 1');
   if (options.durable === true && receiveFrom !== null)
     throw new GatewayError('CLI-USAGE', '--durable is for MQTT subscribers: SP knows no sessions');
   if (options.subs === 0 && options.qos === 0 && options.rate === 0) {
@@ -128,6 +133,7 @@ function loadOptions(options: BenchOptions): LoadOptions {
     inflight: options.inflight,
     publishTo,
     receiveFrom,
+    pair: options.pair ?? false,
     framePrefix: options.prefix,
     stallMs: options.stall * 1000,
     checkAll: options.check === 'all',
@@ -216,6 +222,7 @@ export function registerBench(program: Command, context: Context): void {
     .option('--inflight <messages>', 'unacknowledged messages of one publisher at QoS 1 and 2', whole(1, 65_535), 100)
     .option('--pub-url <url>', 'publish frames to an SP sub0 socket there instead of MQTT', spUrl)
     .option('--sub-url <url>', 'receive frames from an SP pub0 socket there instead of MQTT', spUrl)
+    .option('--pair', 'the SP sockets are pair0, here and there')
     .option(
       '--prefix <text>',
       'what stands before the payload of published frames; {topic} is a number below --topics',

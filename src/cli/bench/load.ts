@@ -31,10 +31,12 @@ export interface LoadOptions {
   readonly window: number;
   /** QoS 1 and 2 messages of one publisher that wait for their acknowledgement. */
   readonly inflight: number;
-  /** Publish as one SP pub0 socket that dials there, instead of MQTT. */
+  /** Publish as one SP socket that dials there, instead of MQTT. */
   readonly publishTo: SpTarget | null;
-  /** Receive with SP sub0 sockets that dial there, instead of MQTT. */
+  /** Receive with SP sockets that dial there, instead of MQTT. */
   readonly receiveFrom: SpTarget | null;
+  /** SP sockets are pair0 instead of pub0 and sub0. */
+  readonly pair: boolean;
   /** What stands before the payload in frames that are published. */
   readonly framePrefix: string;
   /** No message for so long means that those missing will not come. */

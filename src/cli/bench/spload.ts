@@ -1,4 +1,5 @@
-// Both sides of a load over SP: a pub0 socket that sends prebuilt blocks of frames and a sub0 socket that counts them by their length.
+// Both sides of a load over SP: a pub0 (or pair0) socket that sends prebuilt blocks of frames,
+// and a sub0 (or pair0) socket that counts them by their length.
 // Used by run.ts. Both dial; frames are `prefix + payload` one way and anything that ends in the payload the other way.
 import { ProtocolError } from '../../base/errors.ts';
 import {
@@ -27,6 +28,7 @@ import { Wire, type WireUser } from './wire.ts';
 /** Protocol numbers on the wire (sp.ts). */
 const PUB0 = 0x20;
 const SUB0 = 0x21;
+const PAIR0 = 0x10;
 const READ_BYTES = 262_144;
 
 /** Greets, then hands frames to its subclass. */
@@ -82,7 +84,7 @@ export class SpPublisher extends SpWire implements Publisher {
   private readonly events: LoadEvents;
 
   constructor(options: LoadOptions, target: SpTarget, index: number, events: LoadEvents) {
-    super(target, PUB0, SUB0, BLOCK_BYTES);
+    super(target, options.pair ? PAIR0 : PUB0, options.pair ? PAIR0 : SUB0, BLOCK_BYTES);
     this.events = events;
     const payload = makePayload(options.size, index);
     const frame = (n: number): Buffer => {
@@ -122,7 +124,7 @@ export class SpPublisher extends SpWire implements Publisher {
   }
 
   protected frames(_buffer: Buffer, _start: number, end: number): number {
-    // A sub0 socket sends nothing that matters to its peer.
+    // What the other side sends does not matter: the load goes one way.
     return end;
   }
 }
@@ -136,7 +138,7 @@ export class SpSubscriber extends SpWire implements Subscriber {
   private stride = 0;
 
   constructor(options: LoadOptions, target: SpTarget, latency: Latency, events: LoadEvents) {
-    super(target, SUB0, PUB0, READ_BYTES);
+    super(target, options.pair ? PAIR0 : SUB0, options.pair ? PAIR0 : PUB0, READ_BYTES);
     this.events = events;
     this.size = options.size;
     this.checkAll = options.checkAll;

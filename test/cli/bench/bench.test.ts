@@ -41,6 +41,7 @@ function options(over: Partial<LoadOptions> = {}): LoadOptions {
     inflight: 50,
     publishTo: null,
     receiveFrom: null,
+    pair: false,
     framePrefix: '',
     stallMs: 5000,
     checkAll: true,
@@ -198,6 +199,30 @@ bridges.nng {
   });
 });
 
+describe('pair0 bridges of payloads under load', () => {
+  it('pass everything both ways', async () => {
+    const sockets = mkdtempSync(path.join(os.tmpdir(), 'bench-'));
+    const bridge = await testGateway(`listeners.tcp { bind = "127.0.0.1:0" }
+persistence { enable = false }
+bridges.nng.pair {
+  out { enable = true, pair_url = "ipc://${sockets}/out.ipc", mode = listen, spool = 1MB
+        forwards = [ { local_topic = "out/#", frame = payload } ] }
+  in { enable = true, pair_url = "ipc://${sockets}/in.ipc", mode = listen
+       subscription = [ { local_topic = "from/x", frame = payload } ] }
+}
+`);
+    const at = (name: string) => ({ address: { path: path.join(sockets, `${name}.ipc`) }, ipc: true });
+    const broker = { host: '127.0.0.1', port: bridge.port };
+    const all = { sent: 2000, received: 2000, lost: 0, disorder: 0, gaps: 0 };
+    const out = options({ broker, pair: true, topicPrefix: 'out/t', receiveFrom: at('out') });
+    expect(await new LoadRun(out, null).run()).toMatchObject(all);
+    const into = options({ broker, pair: true, publishTo: at('in'), topicFilter: 'from/#' });
+    expect(await new LoadRun(into, null).run()).toMatchObject(all);
+    await bridge.stop();
+    rmSync(sockets, { recursive: true });
+  });
+});
+
 describe('the meter', () => {
   const show = (meter: Meter, sequence: number, timeUs = 0): boolean => {
     const payload = makePayload(12, 0);
@@ -271,6 +296,8 @@ describe('tidegate bench', () => {
     [['-p', '0']],
     [['--subs', '0']],
     [['--pub-url', 'nope://x']],
+    [['--pair']],
+    [['--pair', '--sub-url', 'tcp://127.0.0.1:1', '--subs', '2']],
     [['-r', '-1']],
   ])('%j is wrong usage', async (argv) => {
     expect((await run(...argv)).code).toBe(64);
