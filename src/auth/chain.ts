@@ -106,6 +106,7 @@ export class AccessControl {
       markNow: (listener, username) =>
         box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
       http: null,
+      remoteKeys: null,
     };
     deps.ledger?.watch('failures', () => tools.limits.bytes);
     box.state = await loadRealms(options, tools);
@@ -210,6 +211,7 @@ export class AccessControl {
   /** Lets go of the connections of remote sources. */
   close(): void {
     this.tools.http?.server.close();
+    this.tools.remoteKeys?.keys.close();
   }
 }
 

@@ -5,10 +5,11 @@ import { createHash, createPublicKey, createSecretKey, type KeyObject } from 'no
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Clock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
-import { NOT_AUTHORIZED } from '../mqtt/reason.ts';
+import { NOT_AUTHORIZED, SERVER_UNAVAILABLE } from '../mqtt/reason.ts';
 import type { Explanation } from './aclfile.ts';
 import type { Credentials, Identity } from './auth.ts';
 import type { Rights } from './realm.ts';
+import { KeysUnavailable, type RemoteKeyOptions, type RemoteKeys } from './remotekeys.ts';
 import { type Action, type RuleOptions, Rules } from './rules.ts';
 import type { Answer, Source } from './source.ts';
 import { readTextFile } from './textfile.ts';
@@ -18,6 +19,8 @@ export interface JwtOptions {
   readonly secret: string | null;
   /** A public key or certificate (PEM), a JWK or a JWK set (JSON); or null. */
   readonly keyFile: string | null;
+  /** Keys that are fetched; absent or null: none. */
+  readonly remote?: RemoteKeyOptions | null;
   /** Empty = all that fit the key. */
   readonly algorithms: readonly string[];
   readonly issuer: string | null;
@@ -69,7 +72,8 @@ interface Key {
   readonly text: string;
 }
 
-async function keyOf(options: JwtOptions, jose: typeof import('jose')): Promise<Key> {
+async function keyOf(options: JwtOptions, jose: typeof import('jose'), remote: RemoteKeys | null): Promise<Key> {
+  if (remote !== null) return { kind: 'set', key: remote.find, text: '' };
   if (options.secret !== null) {
     const bytes = Buffer.from(options.secret);
     if (bytes.length < SHORTEST_SECRET_BYTES) {
@@ -167,10 +171,10 @@ export class JwtAuth implements Source, Rights {
     this.clock = clock;
   }
 
-  /** Reads the key; throws AUTH-SOURCE when there is none or nothing fits it. */
-  static async load(options: JwtOptions, clock: Clock): Promise<JwtAuth> {
+  /** Reads the key, or takes the fetched keys; throws AUTH-SOURCE when there is none or nothing fits it. */
+  static async load(options: JwtOptions, clock: Clock, remote: RemoteKeys | null = null): Promise<JwtAuth> {
     const jose = await import('jose');
-    const { kind, key, text } = await keyOf(options, jose);
+    const { kind, key, text } = await keyOf(options, jose, remote);
     const checks = {
       algorithms: algorithmsFor(options, kind),
       issuer: options.issuer ?? undefined,
@@ -193,7 +197,7 @@ export class JwtAuth implements Source, Rights {
     if (token === null) return { kind: 'unknown' };
     return this.verify(token).then(
       (payload) => this.judge(credentials, payload),
-      (error: unknown) => refuse(isExpired(error) ? 'token-expired' : 'token-invalid'),
+      (error: unknown) => refusal(error),
     );
   }
 
@@ -264,6 +268,11 @@ export class JwtAuth implements Source, Rights {
   private expired({ validUntil }: Identity): boolean {
     return validUntil !== undefined && validUntil <= this.clock.now();
   }
+}
+
+function refusal(error: unknown): Answer {
+  if (!(error instanceof KeysUnavailable)) return refuse(isExpired(error) ? 'token-expired' : 'token-invalid');
+  return { kind: 'refuse', reasonCode: SERVER_UNAVAILABLE, why: 'token-keys-unavailable' };
 }
 
 function isExpired(error: unknown): boolean {

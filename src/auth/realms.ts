@@ -1,6 +1,7 @@
 // Reads every file that the options name and builds the realms of all listeners from them. Called by chain.ts at start and reload.
 // Everything is read before anything is built; the first error, in the order of the keys, is thrown as AUTH-SOURCE. Changes nothing.
 import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -13,6 +14,7 @@ import type { FailureLimits } from './limits.ts';
 import type { AuthOptions, ListenerAuthOptions } from './options.ts';
 import { loadPasswordFile, type PasswordFile } from './passwordfile.ts';
 import type { Realm, Rights } from './realm.ts';
+import { type FetchKeys, RemoteKeys } from './remotekeys.ts';
 import { Rules } from './rules.ts';
 import { loadScramFile, type ScramKeys } from './scram.ts';
 import { ScramMethod } from './scramexchange.ts';
@@ -27,6 +29,8 @@ export interface AuthDeps {
   readonly ledger?: Ledger;
   /** Where a secret may be kept over restarts; absent or null: nowhere. */
   readonly secretPath?: string | null;
+  /** How keys of tokens are fetched by URL; absent: not at all. */
+  readonly fetchKeys?: FetchKeys;
   /** How the optional argon2 package is found; for tests. */
   readonly argon2?: () => Promise<Argon2 | null>;
 }
@@ -42,6 +46,8 @@ export interface Tools {
   readonly markNow: (listener: string, username: string) => string | null;
   /** The web server of the last load: kept, with its connections and answers, while its options stay the same. */
   http: { readonly key: string; readonly server: HttpAuth } | null;
+  /** The fetched keys of the last load, kept in the same way. */
+  remoteKeys: { readonly key: string; readonly keys: RemoteKeys } | null;
 }
 
 /** Everything that was read and built for one set of options. */
@@ -141,7 +147,7 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
   const file = options.passwordFile === null ? null : await files.password(options.passwordFile);
   const scram = typeof options.scramFile === 'string' ? await loadScramFile(options.scramFile) : null;
   const known = file !== null || options.passwords !== null || scram !== null;
-  const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock) : null;
+  const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock, await remoteKeysFor(options, tools)) : null;
   const http = httpFor(options, tools);
   const rights: Rights[] = [];
   if (jwt !== null) rights.push(jwt);
@@ -174,6 +180,22 @@ function httpFor(options: AuthOptions, tools: Tools): HttpAuth | null {
   tools.http?.server.retire();
   tools.http = server === null ? null : { key, server };
   return server;
+}
+
+/** The fetched keys of tokens, those of before if nothing about them has changed; a fetch of replaced ones ends by itself. The first fetch begins here; logins wait for it. */
+async function remoteKeysFor(options: AuthOptions, tools: Tools): Promise<RemoteKeys | null> {
+  const remote = options.jwt?.remote ?? null;
+  const key = JSON.stringify(remote);
+  if (tools.remoteKeys !== null && tools.remoteKeys.key === key) return tools.remoteKeys.keys;
+  let keys: RemoteKeys | null = null;
+  if (remote !== null) {
+    const { fetchKeys, clock, log } = tools.deps;
+    if (fetchKeys === undefined) throw new GatewayError('AUTH-SOURCE', 'auth.jwt: nothing here can fetch keys by URL');
+    keys = new RemoteKeys(remote, { fetch: fetchKeys, clock, log }, await import('jose'));
+    void keys.refresh();
+  }
+  tools.remoteKeys = keys === null ? null : { key, keys };
+  return keys;
 }
 
 /** SCRAM-SHA-256 for the users whose password or keys are known; where the password file has a name too, the file decides. */

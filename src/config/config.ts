@@ -131,10 +131,24 @@ export interface HttpAuthConfig {
   readonly aclReq: HttpAuthRequest | null;
 }
 
-/** Exactly one of secret and keyFile is given. */
+/** Keys of tokens that are fetched. */
+export interface RemoteKeysConfig {
+  /** Null: the issuer's discovery document tells it. */
+  readonly url: string | null;
+  readonly issuer: string | null;
+  readonly refreshMs: number;
+  readonly staleMs: number;
+  readonly timeoutMs: number;
+  readonly caFile: string | null;
+  readonly certFile: string | null;
+  readonly certKeyFile: string | null;
+}
+
+/** Exactly one of secret, keyFile and remote is given. */
 export interface JwtConfig {
   readonly secret: string | null;
   readonly keyFile: string | null;
+  readonly remote: RemoteKeysConfig | null;
   /** Empty = all that fit the key. */
   readonly algorithms: readonly string[];
   readonly issuer: string | null;

@@ -33,6 +33,7 @@ import { version } from '../version.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
+import { fetchKeys } from './fetchkeys.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
 import { checkRules, RulesControl } from './rules.ts';
@@ -144,6 +145,7 @@ export class Gateway implements Service {
       clock,
       ledger: this.ledger,
       secretPath: secretPath(config),
+      fetchKeys,
     });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);

@@ -92,6 +92,11 @@ describe('auth in a configuration file', () => {
   it.each([
     ['auth { jwt { } }', '2 auth.jwt'],
     ['auth { jwt { secret = a, keyfile = b } }', '2 auth.jwt'],
+    ['auth { jwt { keyfile = b, jwks_url = "https://a/keys" } }', '2 auth.jwt'],
+    ['auth { jwt { jwks_url = "https://a/keys", issuer = "https://a", issuer_discovery = true } }', '2 auth.jwt'],
+    ['auth { jwt { jwks_url = "file:///keys" } }', '2 auth.jwt.jwks_url'],
+    ['auth { jwt { issuer = me, issuer_discovery = true } }', '2 auth.jwt.issuer'],
+    ['auth { jwt { jwks_url = "https://a/keys", jwks_certfile = c } }', '2 auth.jwt'],
     ['auth {\n limits { exempt = ["10.0.0.0/33"] } }', '3 auth.limits.exempt[0]'],
     ['auth { limits { per_usr = 3 } }', '2 auth.limits.per_usr'],
     ['auth { jwt { secrt = x } }', '2 auth.jwt.secrt'],

@@ -9,6 +9,7 @@ import type {
   HttpAuthConfig,
   HttpAuthRequest,
   JwtConfig,
+  RemoteKeysConfig,
 } from '../config.ts';
 import type { ACL_RULE, HTTP_REQUEST } from '../schema/auth.ts';
 import type { Checked, ValueOf } from '../schema/key.ts';
@@ -16,6 +17,10 @@ import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import type { OpenListener } from './listeners.ts';
 import { checkHttpUrl } from './values.ts';
+
+type JwtKeys = NonNullable<CheckedRoot['auth']['jwt']>;
+
+const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** `reachable`: whether anything that leads to the broker can be reached from another machine. */
 export function buildAuth(
@@ -69,12 +74,14 @@ export function buildAuth(
 function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
   const { jwt } = root.auth;
   if (jwt === null || !jwt.enable) return null;
-  if ((jwt.secret === null) === (jwt.keyfile === null)) {
-    sink.problem(sink.at(jwt), sink.path(jwt), 'either secret or keyfile is needed');
+  const sources = [jwt.secret !== null, jwt.keyfile !== null, jwt.jwks_url !== null, jwt.issuer_discovery];
+  if (sources.filter((given) => given).length !== 1) {
+    sink.problem(sink.at(jwt), sink.path(jwt), 'one of secret, keyfile, jwks_url and issuer_discovery is needed');
   }
   return {
     secret: jwt.secret,
     keyFile: jwt.keyfile,
+    remote: buildRemoteKeys(jwt, sink),
     algorithms: jwt.algorithms,
     issuer: jwt.issuer,
     audience: jwt.audience,
@@ -83,6 +90,31 @@ function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
     usernameClaims: jwt.username_claims,
     clientIdClaim: jwt.clientid_claim,
     aclClaim: jwt.acl_claim,
+  };
+}
+
+function buildRemoteKeys(jwt: JwtKeys, sink: Sink): RemoteKeysConfig | null {
+  const { jwks_url: url, issuer } = jwt;
+  if (url === null && !jwt.issuer_discovery) return null;
+  const key = url === null ? 'issuer' : 'jwks_url';
+  const address = url ?? issuer ?? '';
+  if (!/^https?:\/\/[^\s/]+/.test(address) || !URL.canParse(address)) {
+    sink.refuse(jwt, key, 'an http:// or https:// URL expected');
+  } else if (address.startsWith('http:') && !LOOPBACK.has(new URL(address).hostname)) {
+    sink.doubt(jwt, key, 'keys come over http: whoever is on the way can put their own in place and sign any token');
+  }
+  if ((jwt.jwks_certfile === null) !== (jwt.jwks_certkeyfile === null)) {
+    sink.problem(sink.at(jwt), sink.path(jwt), 'jwks_certfile and jwks_certkeyfile need each other');
+  }
+  return {
+    url,
+    issuer,
+    refreshMs: jwt.jwks_refresh,
+    staleMs: jwt.jwks_stale,
+    timeoutMs: jwt.jwks_timeout,
+    caFile: jwt.jwks_cacertfile,
+    certFile: jwt.jwks_certfile,
+    certKeyFile: jwt.jwks_certkeyfile,
   };
 }
 

@@ -79,13 +79,47 @@ export const JWT = {
   secret: text({
     default: null,
     secret: true,
-    text: 'Shared secret of at least 32 bytes, for HS256, HS384 and HS512. Either this or keyfile.',
+    text: 'Shared secret of at least 32 bytes, for HS256, HS384 and HS512. One of this, keyfile, jwks_url and issuer_discovery.',
     example: 'change-me-to-a-long-random-text-',
   }),
   keyfile: text({
     default: null,
     text: 'Public key or certificate (PEM), or keys (JWK or JWK set, JSON).',
     example: '/etc/tidegate/jwt.pem',
+  }),
+  jwks_url: text({
+    default: null,
+    text: 'Where the JWK set with the public keys is fetched.',
+    example: 'https://login.example/keys',
+  }),
+  issuer_discovery: flag({
+    default: false,
+    text: 'Find the JWK set by the document /.well-known/openid-configuration below issuer.',
+  }),
+  jwks_refresh: duration({
+    default: '10m',
+    min: 1000,
+    text: 'Fetched keys older than this are fetched again at the next login.',
+  }),
+  jwks_stale: duration({
+    default: '1h',
+    text: 'How long after jwks_refresh the old keys still hold while they cannot be fetched; then tokens are refused.',
+  }),
+  jwks_timeout: duration({ default: '5s', min: 1, max: 60_000, text: 'For each request for keys.' }),
+  jwks_cacertfile: text({
+    default: null,
+    text: 'Authorities of the server with the keys, PEM; absent = those of the system.',
+    example: '/etc/tidegate/certs/login-ca.pem',
+  }),
+  jwks_certfile: text({
+    default: null,
+    text: 'Certificate that is shown to the server with the keys, PEM.',
+    example: '/etc/tidegate/certs/gateway.pem',
+  }),
+  jwks_certkeyfile: text({
+    default: null,
+    text: 'Key of jwks_certfile, PEM.',
+    example: '/etc/tidegate/certs/gateway.key',
   }),
   algorithms: list(text({ text: 'An algorithm, e.g. ES256.' }), {
     text: 'Algorithms that are taken; empty = all that fit the key.',
