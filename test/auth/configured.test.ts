@@ -52,6 +52,7 @@ describe('auth in a configuration file', () => {
       new SignJWT({ sub: 'dev' })
         .setProtectedHeader({ alg: 'HS256' })
         .setIssuer(issuer)
+        .setExpirationTime('1m')
         .sign(createSecretKey(Buffer.from(SECRET)));
     expect(await login(control, 'dev', await sign('me'))).toBe('ok');
     expect(await login(control, 'dev', await sign('you'))).toBe('token-invalid');

@@ -87,11 +87,14 @@ export const JWT = {
     text: 'Public key or certificate (PEM), or keys (JWK or JWK set, JSON).',
     example: '/etc/tidegate/jwt.pem',
   }),
-  jwks_url: text({
-    default: null,
-    text: 'Where the JWK set with the public keys is fetched.',
-    example: 'https://login.example/keys',
-  }),
+  jwks_url: masked(
+    maskUrl,
+    text({
+      default: null,
+      text: 'Where the JWK set with the public keys is fetched.',
+      example: 'https://login.example/keys',
+    }),
+  ),
   issuer_discovery: flag({
     default: false,
     text: 'Find the JWK set by the document /.well-known/openid-configuration below issuer.',
