@@ -7,6 +7,7 @@ import type { BridgeStatus } from './bridge/bridge.ts';
 import type { ClientView, LocalClient, LocalSubscription } from './broker/broker.ts';
 import { loadConfig } from './config/load.ts';
 import { Gateway } from './gateway/gateway.ts';
+import { checkHooks, type GatewayHooks } from './gateway/hooks.ts';
 import type { Hold, Publication } from './mqtt/message.ts';
 import type { Qos } from './mqtt/packet.ts';
 import type { Properties } from './mqtt/property.ts';
@@ -14,10 +15,12 @@ import { isTopicFilter, isTopicName } from './mqtt/topic.ts';
 import type { Overflow, Protocol, SpSocket } from './sp/sp.ts';
 import type { Bound } from './transport/transport.ts';
 
+export type { AuthHooks, HookAnswer, HookClient } from './auth/hooks.ts';
 export { GatewayError } from './base/errors.ts';
 export type { Fields, Level, Log } from './base/log.ts';
 export type { BridgeState, BridgeStatus } from './bridge/bridge.ts';
 export type { ClientView } from './broker/broker.ts';
+export type { GatewayHooks, PublishedMessage, Publisher } from './gateway/hooks.ts';
 export type { Qos } from './mqtt/packet.ts';
 export type { Properties } from './mqtt/property.ts';
 export type { Overflow, PipeView, Protocol, SpSocket } from './sp/sp.ts';
@@ -31,6 +34,8 @@ export type GatewaySource =
   | { readonly tree: Readonly<Record<string, unknown>> };
 
 export interface GatewayOptions {
+  /** Functions that judge clients and are told what happens; docs/embedding.md has their contract. */
+  readonly hooks?: GatewayHooks;
   /** Gets every log line; without it nothing is logged. */
   readonly log?: Log;
   /** Environment for ${VAR} and TIDEGATE__a__b=value; none by default: an embedded gateway does what its program says. */
@@ -203,11 +208,15 @@ function settled(hold: Hold): Promise<void> {
   });
 }
 
-/** Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the configuration. */
+/**
+ * Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the configuration, or for hooks
+ * that are none.
+ */
 export function createGateway(source: GatewaySource, options: GatewayOptions = {}): EmbeddedGateway {
   const { env = {} } = options;
   const load = (set: readonly string[] = [], kept?: string) => loadConfig({ ...sourceOf(source), set, env, kept });
-  const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {} };
+  const hooks = checkHooks(options.hooks);
+  const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {}, hooks };
   return new EmbeddedGateway(new Gateway(load(), parts));
 }
 

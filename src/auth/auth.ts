@@ -63,6 +63,8 @@ export type Verdict = boolean | Promise<boolean>;
 export interface Authorizer {
   /** Rises whenever verdicts may have changed; who caches them compares it. */
   readonly version: number;
+  /** A verdict on a PUBLISH holds for that packet alone: it is asked for again for the next one. */
+  readonly everyPublish?: boolean;
   publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict;
   /** Whether the SUBSCRIBE is granted; with mosquitto rules this is mostly true and deliver() filters. */
   subscribe(identity: Identity, topicFilter: string, qos: number): Verdict;

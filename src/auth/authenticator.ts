@@ -6,6 +6,7 @@ import type { Via } from '../mqtt/message.ts';
 import { BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED } from '../mqtt/reason.ts';
 import type { Authenticator, AuthResult, Credentials } from './auth.ts';
 import { certificateName } from './certificate.ts';
+import { type Hooks, refusalOf } from './hooks.ts';
 import type { FailureLimits } from './limits.ts';
 import { hasSource, type Realm, revoked } from './realm.ts';
 import type { Answer, Source } from './source.ts';
@@ -96,6 +97,12 @@ function ask(sources: readonly Source[], credentials: Credentials, from = 0): An
   return { kind: 'unknown' };
 }
 
+/** No other source could say who a client is that gives this name. */
+function onlyHookKnows({ hook, users, token, remote }: Realm, username: string): boolean {
+  if (hook === null || token !== null || remote !== null) return false;
+  return users === null || users.mark(username) === null;
+}
+
 export class ChainAuthenticator implements Authenticator {
   private readonly realm: () => Realm;
   private readonly limits: FailureLimits;
@@ -111,10 +118,12 @@ export class ChainAuthenticator implements Authenticator {
   authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
     const realm = this.realm();
     const decided = this.decide(credentials, realm);
-    const { enrich } = realm;
-    if (!(decided instanceof Promise) && (enrich === null || !decided.accepted)) return this.counters.count(decided);
+    const { enrich, hook } = realm;
+    const last = enrich === null && hook === null;
+    if (!(decided instanceof Promise) && (last || !decided.accepted)) return this.counters.count(decided);
     return Promise.resolve(decided)
       .then((result) => (enrich === null ? result : withClaims(result, credentials, enrich)))
+      .then((result) => (hook === null ? result : this.confirm(result, credentials, realm, hook)))
       .then(
         (result) => this.counters.count(result),
         () => this.counters.count(refuse('internal')),
@@ -132,9 +141,9 @@ export class ChainAuthenticator implements Authenticator {
     const username = credentials.username === '' ? null : credentials.username;
     const password = credentials.password?.length === 0 ? null : credentials.password;
     if (username !== null) {
-      if (!hasSource(realm))
+      if (!hasSource(realm) && (realm.allowAnonymous || realm.hook === null))
         return realm.allowAnonymous ? accept(credentials, realm, username, 'unchecked') : refuse('no-source');
-      if (password === null) return refuse('no-password');
+      if (password === null && !onlyHookKnows(realm, username)) return refuse('no-password');
     }
     // C programs end a string at a NUL: a password with one is nobody's, rather than that of the part before it.
     if (password?.includes(0)) return refuse('bad-password');
@@ -147,6 +156,7 @@ export class ChainAuthenticator implements Authenticator {
     const token = credentials.password === null ? null : realm.token;
     const sources: Source[] = token === null ? [] : [token];
     if (!realm.allowAnonymous && realm.remote !== null) sources.push(realm.remote);
+    if (!realm.allowAnonymous && realm.hook !== null) sources.push(realm.hook);
     if (sources.length === 0)
       return realm.allowAnonymous ? accept(credentials, realm, null, 'anonymous') : refuse('anonymous');
     if (this.limits.locked(credentials.remoteAddress, null)) return refuse('locked');
@@ -157,16 +167,34 @@ export class ChainAuthenticator implements Authenticator {
 
   private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
     if (this.limits.locked(credentials.remoteAddress, username)) return refuse('locked');
-    const { users, token, remote } = realm;
+    const { users, token, remote, hook } = realm;
     const { password, remoteAddress, gone } = credentials;
     const asker = { key: remoteAddress, gone };
     // A token is known by its form; what is none is told at once, so that local users may be the last who are asked.
     const sources: Source[] = token === null ? [] : [token];
     if (users !== null && password !== null) {
-      sources.push({ check: () => users.check(username, password, remote === null, asker) });
+      sources.push({ check: () => users.check(username, password, remote === null && hook === null, asker) });
     }
     if (remote !== null) sources.push(remote);
+    if (hook !== null) sources.push(hook);
     return this.conclude(ask(sources, credentials), credentials, realm, () => refuse('unknown-user'));
+  }
+
+  /** A client that was let in is shown to the embedding program, which may refuse it; one that it let in itself has been. */
+  private async confirm(result: AuthResult, credentials: Credentials, realm: Realm, hook: Hooks): Promise<AuthResult> {
+    if (!result.accepted || result.identity.via === 'hook') return result;
+    const { clientId, username, remoteAddress, listener, via } = result.identity;
+    // Nobody has checked a name that is let in without a source: guesses at the hook's passwords are limited like others.
+    if (this.limits.locked(remoteAddress, username)) return refuse('locked');
+    const judged = await hook.authenticate({ clientId, username, remoteAddress, listener }, credentials.password);
+    if (judged !== 'allowed') {
+      const { reasonCode, why } = refusalOf(judged);
+      if (judged === 'refused') this.limits.failed(remoteAddress, username);
+      return refuse(why, reasonCode);
+    }
+    if (username !== null) this.limits.passed(remoteAddress, username);
+    const now = this.realm();
+    return now !== realm && revoked(realm, now, username, via) ? refuse('changed') : result;
   }
 
   private conclude(
@@ -190,8 +218,9 @@ export class ChainAuthenticator implements Authenticator {
       const name = answer.username === undefined ? username : answer.username;
       // Users were reloaded while a hash was computed or a server asked: what holds now decides.
       const now = this.realm();
-      if (now !== realm && revoked(realm, now, name)) return refuse('changed');
-      this.limits.passed(remoteAddress, username);
+      if (now !== realm && revoked(realm, now, name, answer.via)) return refuse('changed');
+      // A hook that lets nameless clients in must not clear what their address has tried.
+      if (username !== null || answer.via !== 'hook') this.limits.passed(remoteAddress, username);
       return acceptAs(credentials, realm, answer);
     }
     const result = answer.kind === 'unknown' ? unknown(true) : refuse(answer.why, answer.reasonCode);

@@ -2,11 +2,13 @@
 // Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
 // says why. Users and rights change as one unit. Nothing here fails open.
 import { errorText, GatewayError } from '../base/errors.ts';
+import type { Via } from '../mqtt/message.ts';
 import { AbsentAccess } from './absent.ts';
 import type { Absentees, Access, Authenticator, Authorizer, DenyAction, EnhancedMethod, Identity } from './auth.ts';
 import { AuthCounters, ChainAuthenticator } from './authenticator.ts';
 import { ChainAuthorizer } from './authorizer.ts';
 import { Gate } from './gate.ts';
+import { HookedAccess } from './hooks.ts';
 import { FailureLimits } from './limits.ts';
 import type { AuthOptions } from './options.ts';
 import { couldKnow, type Realm, revoked, vouches } from './realm.ts';
@@ -26,7 +28,7 @@ export type AuthReload =
       readonly usersRemoved: number;
       readonly usersChanged: number;
       /** Whether a connected client has to go: its user is gone or changed, or anonymous clients are no longer allowed. */
-      revoked(listener: string, username: string | null): boolean;
+      revoked(listener: string, username: string | null, via?: Via): boolean;
     }
   /** Nothing has changed; `error` names file and line. */
   | { readonly ok: false; readonly error: GatewayError };
@@ -78,8 +80,10 @@ export class AccessControl {
   private readonly versions = { current: 1 };
   private readonly counters: AuthCounters;
   private readonly made = new Map<string, Access>();
+  /** Those without the hooks of an embedding program. */
+  private readonly bare = new Map<string, Access>();
   /** By realm, of clients whose listener is not there. */
-  private readonly absent = new Map<string | null, AbsentAccess>();
+  private readonly absent = new Map<string | null, Access>();
   /** By realm, as listeners are now. */
   private readonly ways = new Map<string | null, readonly Access[]>();
   private reloading: Promise<AuthReload> | null = null;
@@ -117,13 +121,28 @@ export class AccessControl {
   access(listener: string): Access {
     let access = this.made.get(listener);
     if (access === undefined) {
+      access = this.hooked(this.bareAccess(listener));
+      this.made.set(listener, access);
+    }
+    return access;
+  }
+
+  private hooked(access: Access): Access {
+    const { hooks = null } = this.tools.deps;
+    return hooks === null ? access : new HookedAccess(access, hooks);
+  }
+
+  /** As the configured sources have it. */
+  private bareAccess(listener: string): Access {
+    let access = this.bare.get(listener);
+    if (access === undefined) {
       const realm = (): Realm => realmOf(this.state, listener);
       access = new ListenerAccess(
         realm,
         new ChainAuthenticator(realm, this.tools.limits, this.counters),
         new ChainAuthorizer(realm, this.versions, this.tools.deps.clock),
       );
-      this.made.set(listener, access);
+      this.bare.set(listener, access);
     }
     return access;
   }
@@ -148,7 +167,8 @@ export class AccessControl {
     if (identity.internal || known) return this.access(listener);
     let access = this.absent.get(realm);
     if (access === undefined) {
-      access = new AbsentAccess(realm ?? '', () => this.waysOf(realm));
+      // The ways without hooks: one client is one question.
+      access = this.hooked(new AbsentAccess(realm ?? '', () => this.waysOf(realm)));
       this.absent.set(realm, access);
     }
     return access;
@@ -164,7 +184,7 @@ export class AccessControl {
   }
 
   private findWays(realm: string | null): Access[] {
-    const all = ['', ...this.state.listeners.keys()].map((listener) => this.access(listener));
+    const all = ['', ...this.state.listeners.keys()].map((listener) => this.bareAccess(listener));
     const own = all.filter((access) => access.realm === realm);
     return own.length > 0 ? own : all;
   }
@@ -197,7 +217,7 @@ export class AccessControl {
     return {
       ok: true,
       ...difference(before, next),
-      revoked: (listener, username) => revoked(realmOf(before, listener), realmOf(next, listener), username),
+      revoked: (listener, username, via) => revoked(realmOf(before, listener), realmOf(next, listener), username, via),
     };
   }
 
@@ -225,6 +245,7 @@ function viewOf(listener: string, realm: Realm): RealmView {
   if (realm.identity !== null) sources.push('certificate');
   if (realm.token !== null) sources.push('token');
   if (realm.remote !== null) sources.push('http');
+  if (realm.hook !== null) sources.push('hook');
   return {
     listener,
     anonymous: realm.allowAnonymous,

@@ -1,9 +1,11 @@
 // All that holds for the clients of one listener at one moment: sources of users, sources of rights, the anonymous rule.
 // Built whole by chain.ts from files and options, read by authenticator.ts and authorizer.ts, never changed afterwards.
 
+import type { Via } from '../mqtt/message.ts';
 import type { AclFile, Explanation } from './aclfile.ts';
 import type { Credentials, DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
 import type { CertificateField } from './certificate.ts';
+import type { Hooks } from './hooks.ts';
 import type { Action, Rules } from './rules.ts';
 import type { Source } from './source.ts';
 import type { Users } from './users.ts';
@@ -27,6 +29,8 @@ export interface Realm {
   readonly token: (Source & { readonly mark: string }) | null;
   /** Asked last, for users that nobody here knows; null without. */
   readonly remote: Source | null;
+  /** The embedding program, asked about everybody who is let in or known to nobody; null where it does not judge that. */
+  readonly hook: Hooks | null;
   readonly identity: CertificateField | null;
   readonly acl: AclFile | null;
   readonly aclSubscribe: 'granted' | 'truthful';
@@ -46,10 +50,15 @@ export function hasSource(realm: Realm): boolean {
 
 /**
  * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is anonymous
- * and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is no longer asked.
+ * and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is no longer asked. One that
+ * a hook let in leaves when its name has become that of a configured user.
  */
-export function revoked(before: Realm, after: Realm, username: string | null): boolean {
+export function revoked(before: Realm, after: Realm, username: string | null, via?: Via): boolean {
   if (before.identity !== after.identity) return true;
+  if (via === 'hook') {
+    const taken = username !== null && (after.users?.mark(username) ?? null) !== null;
+    return taken || after.hook === null || before.name !== after.name;
+  }
   if (after.identity !== null) return false;
   if (username !== null && !hasSource(before)) return hasSource(after) || !after.allowAnonymous;
   const mark = username === null ? null : (before.users?.mark(username) ?? null);
@@ -72,6 +81,7 @@ export function vouches(realm: Realm, identity: Identity): boolean {
   if (realm.identity !== null) return false;
   if (via === 'token') return realm.token !== null;
   if (via === 'http') return realm.remote !== null;
+  if (via === 'hook') return realm.hook !== null;
   if (username === null) return realm.allowAnonymous;
   if (realm.users !== null && realm.users.mark(username) !== null) return true;
   return via !== 'users' && !hasSource(realm) && realm.allowAnonymous;
@@ -80,7 +90,7 @@ export function vouches(realm: Realm, identity: Identity): boolean {
 /** Whether a client with this name could come in as one of the realm. */
 export function couldKnow(realm: Realm, username: string | null): boolean {
   if (realm.identity !== null) return username !== null;
-  if (realm.token !== null || realm.remote !== null) return true;
+  if (realm.token !== null || realm.remote !== null || realm.hook !== null) return true;
   if (username === null) return realm.allowAnonymous;
   return realm.users === null ? realm.allowAnonymous : realm.users.mark(username) !== null;
 }

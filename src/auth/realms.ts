@@ -8,6 +8,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { type AclFile, loadAclFile } from './aclfile.ts';
 import type { Gate } from './gate.ts';
 import { type Argon2, loadArgon2 } from './hash.ts';
+import type { Hooks } from './hooks.ts';
 import { HttpAuth } from './http.ts';
 import { JwtAuth, TOKEN_PERIOD_MS } from './jwt.ts';
 import type { FailureLimits } from './limits.ts';
@@ -31,6 +32,8 @@ export interface AuthDeps {
   readonly secretPath?: string | null;
   /** How keys of tokens are fetched by URL; absent: not at all. */
   readonly fetchKeys?: FetchKeys;
+  /** The embedding program's, where it has any. */
+  readonly hooks?: Hooks | null;
   /** How the optional argon2 package is found; for tests. */
   readonly argon2?: () => Promise<Argon2 | null>;
 }
@@ -149,6 +152,8 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
   const known = file !== null || options.passwords !== null || scram !== null;
   const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock, await remoteKeysFor(options, tools)) : null;
   const http = httpFor(options, tools);
+  const hook = tools.deps.hooks?.given.authenticate === undefined ? null : tools.deps.hooks;
+  const methods = scramFor(options, file, scram, tools);
   const rights: Rights[] = [];
   if (jwt !== null) rights.push(jwt);
   if (http?.authorizes) rights.push(http);
@@ -159,12 +164,13 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
     users: known ? new Users({ file, passwords: options.passwords, scram }, tools.gate, argon2) : null,
     token: jwt,
     remote: http?.authenticates ? http : null,
+    hook,
     identity: null,
     acl: options.aclFile === null ? null : await files.acl(options.aclFile),
     aclSubscribe: options.aclSubscribe,
     rules: options.rules === null ? null : new Rules(options.rules),
     rights,
-    enhanced: scramFor(options, file, scram, tools),
+    enhanced: hook === null ? methods : methods.map((method) => hook.guard(method)),
     enrich: http?.authorizes ? (credentials) => http.claims(credentials) : null,
     periodMs: periods.length === 0 ? 0 : Math.min(...periods),
     denyAction: options.denyAction,

@@ -40,6 +40,7 @@ export const MESSAGES = {
   'AUTH-LOCKED': 'too many failed logins, more are refused for a while',
   'AUTH-SOURCE-DOWN': 'a source of users or rights does not answer, clients are refused',
   'AUTH-SOURCE-UP': 'a source of users or rights answers again',
+  'HOOK-FAILED': 'a function of the embedding program has failed; what it was asked for is refused',
   'WEB-UP': 'HTTP server listens',
   'WEB-DENIED': 'HTTP request with wrong credentials refused',
   'WEB-LOCKED': 'too many failed logins from one address, it has to wait',

@@ -2,7 +2,7 @@
 // (accept), bridges, REST and console (attach, introspection). Engines pass one contract suite (test/contract/broker.ts).
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';
-import type { Hold, Message, Publication } from '../mqtt/message.ts';
+import type { Hold, Message, Publication, Via } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest, Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import type { SessionLimits } from '../session/session.ts';
@@ -220,7 +220,7 @@ export interface Engine extends Broker {
   /** Makes these sessions where there are none. */
   preset(sessions: readonly Preset[]): void;
   /** Closes clients whose user may not be here any more; gives their number. */
-  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number;
+  dropRevoked(revoked: (listener: string, username: string | null, via?: Via) => boolean): number;
   /** Whose a client id is while it has a session, connected or not, as its rights are judged. */
   identity(clientId: string): Identity | undefined;
   /**

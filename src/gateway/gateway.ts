@@ -34,6 +34,7 @@ import type { Webhook } from '../webhook/webhook.ts';
 import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { fetchKeys } from './fetchkeys.ts';
+import { type GatewayHooks, ProgramHooks } from './hooks.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
 import { checkRules, RulesControl } from './rules.ts';
@@ -52,6 +53,8 @@ export interface GatewayParts {
   readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
+  /** Functions of an embedding program; absent or null: none. */
+  readonly hooks?: GatewayHooks | null;
 }
 
 export class Gateway implements Service {
@@ -139,16 +142,18 @@ export class Gateway implements Service {
     log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
     this.runnable(loaded);
     await checkRules(config);
+    const deps = { log, metrics: this.metrics, clock };
+    const hooks = this.parts.hooks ? new ProgramHooks(this.parts.hooks, deps) : null;
     const access = await AccessControl.build(authOptions(config), {
-      log,
-      metrics: this.metrics,
-      clock,
+      ...deps,
       ledger: this.ledger,
       secretPath: secretPath(config),
       fetchKeys,
+      hooks: hooks?.auth,
     });
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access);
+    this.tellHooks(hooks, broker);
     const rules = await this.startRules(config, broker);
     const bridges = await this.startBridges(config, broker);
     const control = new BridgesControl(bridges, this.current);
@@ -242,6 +247,13 @@ export class Gateway implements Service {
     broker.preset(presets(config));
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
     return broker;
+  }
+
+  /** Before anybody comes, until everybody has gone. */
+  private tellHooks(hooks: ProgramHooks | null, broker: Engine): void {
+    if (hooks === null) return;
+    hooks.start(broker);
+    this.started.push({ name: 'hooks', stop: async () => hooks.stop() });
   }
 
   private async journal(config: Config): Promise<Journal> {

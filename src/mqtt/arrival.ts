@@ -2,7 +2,7 @@
 // Called by store/, cli/store and broker/aedes. What cannot be read is not known (null), and what is not known is denied by auth/.
 import type { Arrival, Via } from './message.ts';
 
-const VIAS: readonly Via[] = ['anonymous', 'unchecked', 'users', 'token', 'http', 'certificate'];
+const VIAS: readonly Via[] = ['anonymous', 'unchecked', 'users', 'token', 'http', 'certificate', 'hook'];
 
 /** What packArrival() writes; claims as an object. */
 export interface ArrivalFields {

@@ -7,8 +7,11 @@ import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
 import { type Properties, propertiesMemory } from './property.ts';
 
-/** What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured. */
-export type Via = 'anonymous' | 'unchecked' | 'users' | 'token' | 'http' | 'certificate';
+/**
+ * What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured; `hook`: a function of the
+ * embedding program.
+ */
+export type Via = 'anonymous' | 'unchecked' | 'users' | 'token' | 'http' | 'certificate' | 'hook';
 
 /** Where a client came in and as whom: with its names, what its rights are judged by once it has gone. */
 export interface Arrival {

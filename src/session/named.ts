@@ -159,16 +159,19 @@ export class NamedTopics {
       this.lasting = false;
       return true;
     }
-    const verdict = this.access().authorizer.publish(this.identity, topic.name, scan.qos, scan.retain);
+    const { authorizer } = this.access();
+    const verdict = authorizer.publish(this.identity, topic.name, scan.qos, scan.retain);
+    const lasting = authorizer.everyPublish !== true;
     if (typeof verdict === 'boolean') {
-      this.verdicts.set(topic.serial, verdict);
+      if (lasting) this.verdicts.set(topic.serial, verdict);
+      this.lasting = lasting;
       this.allowed = verdict;
       return true;
     }
     const { version } = this;
     this.waiting = verdict.then((allowed) => {
       // Where rights have changed meanwhile the packet that waited has its answer, and the next one asks again.
-      if (this.access().authorizer.version === version) this.verdicts.set(topic.serial, allowed);
+      if (lasting && this.access().authorizer.version === version) this.verdicts.set(topic.serial, allowed);
       else this.answered = { name: topic.name, allowed };
       return allowed;
     });

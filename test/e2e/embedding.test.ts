@@ -1,20 +1,21 @@
 // The examples of docs/embedding.md, as they stand there, against the library.
 import { readFileSync } from 'node:fs';
+import mqtt from 'mqtt';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createGateway, type EmbeddedGateway, GatewayError } from '../../src/index.ts';
 
 const page = readFileSync(new URL('../../docs/embedding.md', import.meta.url), 'utf8');
 const examples = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map((match) => match[1]);
 
-/** Runs an example: its import is the library under test, what it prints is collected. */
+/** Runs an example: what it imports is the library under test and an MQTT client, what it prints is collected. */
 async function run(example: string): Promise<string[]> {
   const printed: string[] = [];
-  const body = example.replace(/^import .*$/m, '');
+  const body = example.replace(/^import .*$/gm, '');
   const AsyncFunction = Object.getPrototypeOf(async () => {}).constructor as new (
     ...args: string[]
   ) => (...args: unknown[]) => Promise<void>;
   const console = { log: (...words: unknown[]) => printed.push(words.join(' ')) };
-  await new AsyncFunction('createGateway', 'console', 'Buffer', body)(createGateway, console, Buffer);
+  await new AsyncFunction('createGateway', 'mqtt', 'console', 'Buffer', body)(createGateway, mqtt, console, Buffer);
   return printed;
 }
 
@@ -25,8 +26,12 @@ describe('documentation of the library', () => {
     expect(message).toBe('sensor/1/temp 21.5');
   });
 
-  it('has a second example that gets a frame over inproc', async () => {
-    expect(await run(examples[1])).toEqual(['edge:21.5']);
+  it('has a second example whose hooks let a client in and one of its messages through', async () => {
+    expect(await run(examples[1])).toEqual(['connected m1', 'm1 meter-1/power 230']);
+  });
+
+  it('has a third example that gets a frame over inproc', async () => {
+    expect(await run(examples[2])).toEqual(['edge:21.5']);
   });
 });
 

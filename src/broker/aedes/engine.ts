@@ -16,7 +16,7 @@ import { Slab } from '../../base/slab.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
 import { packArrival } from '../../mqtt/arrival.ts';
-import type { Message, Origin, Publication } from '../../mqtt/message.ts';
+import type { Message, Origin, Publication, Via } from '../../mqtt/message.ts';
 import { Publication as View } from '../../mqtt/message.ts';
 import type { ConnectPacket } from '../../mqtt/packet.ts';
 import { SERVER_UNAVAILABLE as UNAVAILABLE } from '../../mqtt/reason.ts';
@@ -322,10 +322,11 @@ export class AedesBroker implements Engine {
     this.core.router.invalidate();
   }
 
-  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number {
+  dropRevoked(revoked: (listener: string, username: string | null, via?: Via) => boolean): number {
     let count = 0;
     for (const session of [...this.sessions.byId.values()]) {
-      if (session.front === null || !revoked(session.listener, session.identity.username)) continue;
+      const { username, via } = session.identity;
+      if (session.front === null || !revoked(session.listener, username, via)) continue;
       session.front.refuse('the user has been removed or changed');
       count++;
     }

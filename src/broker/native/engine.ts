@@ -12,7 +12,7 @@ import type { BlockPool } from '../../base/writer.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
 import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';
-import { Hold, type Message } from '../../mqtt/message.ts';
+import { Hold, type Message, type Via } from '../../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
 import type { Subscription } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
@@ -272,10 +272,11 @@ export class NativeBroker implements Broker {
   }
 
   /** Closes clients whose user may not be here any more. */
-  dropRevoked(revoked: (listener: string, username: string | null) => boolean): number {
+  dropRevoked(revoked: (listener: string, username: string | null, via?: Via) => boolean): number {
     let count = 0;
     for (const session of [...this.registry.all()]) {
-      if (session.client === null || !revoked(session.listener, session.identity.username)) continue;
+      const { username, via } = session.identity;
+      if (session.client === null || !revoked(session.listener, username, via)) continue;
       session.client.disconnect(NOT_AUTHORIZED, 'the user has been removed or changed');
       count++;
     }
