@@ -48,6 +48,11 @@ export function hasSource(realm: Realm): boolean {
   return realm.users !== null || realm.token !== null || realm.remote !== null;
 }
 
+/** Whether a name is that of a user whom the gateway knows itself. */
+function isUser({ users }: Realm, username: string | null): boolean {
+  return username !== null && users !== null && users.mark(username) !== null;
+}
+
 /**
  * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is anonymous
  * and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is no longer asked. One that
@@ -56,8 +61,7 @@ export function hasSource(realm: Realm): boolean {
 export function revoked(before: Realm, after: Realm, username: string | null, via?: Via): boolean {
   if (before.identity !== after.identity) return true;
   if (via === 'hook') {
-    const taken = username !== null && (after.users?.mark(username) ?? null) !== null;
-    return taken || after.hook === null || before.name !== after.name;
+    return isUser(after, username) || after.hook === null || before.name !== after.name;
   }
   if (after.identity !== null) return false;
   if (username !== null && !hasSource(before)) return hasSource(after) || !after.allowAnonymous;
@@ -81,7 +85,7 @@ export function vouches(realm: Realm, identity: Identity): boolean {
   if (realm.identity !== null) return false;
   if (via === 'token') return realm.token !== null;
   if (via === 'http') return realm.remote !== null;
-  if (via === 'hook') return realm.hook !== null;
+  if (via === 'hook') return realm.hook !== null && !isUser(realm, username);
   if (username === null) return realm.allowAnonymous;
   if (realm.users !== null && realm.users.mark(username) !== null) return true;
   return via !== 'users' && !hasSource(realm) && realm.allowAnonymous;

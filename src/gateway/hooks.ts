@@ -85,8 +85,11 @@ export class ProgramHooks {
     if (published === undefined) return;
     const client = broker.attach({ clientId: 'hooks', username: null, kind: 'api', bridge: null, trusted: true });
     const receiver: LocalReceiver = {
-      receive: (publication) =>
-        this.auth.notify('published', () => published(messageOf(publication), from(publication))),
+      receive: (publication) => {
+        const message = messageOf(publication);
+        const publisher = from(publication);
+        this.later('published', () => published(message, publisher));
+      },
     };
     client.subscribe({ topicFilter: '#', qos: 2, receiver, retainHandling: 2 });
     this.end.push(() => client.close());
@@ -97,12 +100,16 @@ export class ProgramHooks {
     this.end = [];
   }
 
+  /** In order, behind what the broker is doing: a hook may publish, subscribe or end a client. */
+  private later(hook: keyof GatewayHooks, call: () => unknown): void {
+    queueMicrotask(() => this.auth.notify(hook, call));
+  }
+
   private happened(event: BrokerEvent): void {
     const { given } = this;
     const { kind } = event;
     if (kind === 'refused' || kind === 'dropped' || given[kind] === undefined) return;
-    // Behind what the broker is doing: a hook may publish, subscribe or end a client.
-    queueMicrotask(() => this.auth.notify(kind, () => tell(given, event)));
+    this.later(kind, () => tell(given, event));
   }
 }
 

@@ -300,14 +300,21 @@ describe('clients that are away', () => {
   });
 
   it('are vouched for by a hook while there is one that authenticates, and not by a source that has their name', async () => {
-    const options = { passwordFile: folder.put('pw', line7('bob', 'p')), allowAnonymous: true };
+    const options = { passwordFile: folder.put('pw', line7('ann', 'p')), allowAnonymous: true };
+    const same = { passwordFile: folder.put('same', line7('bob', 'p')), allowAnonymous: true };
     for (const client of [left, { ...left, listener: 'gone' }, { ...left, username: null }]) {
       const program = await hooked({ authenticate: () => true }, options);
       expect(program.absentees.access(client).vouches(client)).toBe(true);
       expect((await build(options)).absentees.access(client).vouches(client)).toBe(false);
+      expect((await build(same)).absentees.access(client).vouches(client)).toBe(false);
       const other = await hooked({ authorizePublish: () => true }, options);
       expect(other.absentees.access(client).vouches(client)).toBe(false);
     }
+  });
+
+  it('of a hook are nobody once their name is that of a configured user', async () => {
+    const control = await hooked({ authenticate: () => true }, { passwordFile: folder.put('pw', line7('bob', 'p')) });
+    expect(control.absentees.access(left).vouches(left)).toBe(false);
   });
 
   it('of a hook stay through a reload, unless their name has become that of a configured user', async () => {
