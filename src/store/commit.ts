@@ -224,6 +224,11 @@ export class Committer {
     if (this.log.urgent) this.hurry();
   }
 
+  /** Journal.gather(). */
+  gather(on: boolean): void {
+    this.log.gather(on);
+  }
+
   /** Journal.barrierAll(). */
   barrierAll(hold: Hold): void {
     if (!this.takesHolds(hold)) return;

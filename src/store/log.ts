@@ -63,6 +63,8 @@ export class OpenLog {
   private group = 0;
   /** Events told since another message began. */
   private fresh = 0;
+  /** What is told belongs to one message until its packet id comes. */
+  private gathering = false;
   /** Events before this index belong to barriers already called. */
   private grouped = 0;
   private holds: Hold[] = [];
@@ -99,6 +101,12 @@ export class OpenLog {
 
   /** What is told from here on belongs to another message: a batch may end in between. */
   separate(): void {
+    if (!this.gathering) this.fresh = 0;
+  }
+
+  /** Journal.gather(). */
+  gather(on: boolean): void {
+    this.gathering = on;
     this.fresh = 0;
   }
 
@@ -107,7 +115,7 @@ export class OpenLog {
     const { events } = this;
     this.group++;
     for (let i = events.length - 1; i >= 0 && this.fresh > 0; i--, this.fresh--) events[i].group = this.group;
-    this.separate();
+    this.gather(false);
   }
 
   /** `hold` waits for what was told since the last barrier, or for everything if that is nothing. O(events since then). */

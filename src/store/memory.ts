@@ -27,6 +27,7 @@ export function memoryJournal(): Journal {
     willDelete: nothing,
     spoolPut: nothing,
     spoolDelete: nothing,
+    gather: nothing,
     barrier: nothing,
     barrierAll: nothing,
   };

@@ -226,6 +226,10 @@ class SqliteJournal implements Journal {
     this.committer.barrier(hold);
   }
 
+  gather(on: boolean): void {
+    this.committer.gather(on);
+  }
+
   barrierAll(hold: Hold): void {
     this.committer.barrierAll(hold);
   }

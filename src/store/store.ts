@@ -115,6 +115,11 @@ export interface Journal {
    */
   barrier(hold: Hold): void;
   /**
+   * What is told from here on belongs to one message, barriers in between or not, until its packet id comes (inboundPut) or `on` is false.
+   * It is stored together with that packet id. For a message that is published in several parts; ends within the same turn.
+   */
+  gather(on: boolean): void;
+  /**
    * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before; unstored(0x97) when it cannot be for now.
    * Leaves alone what the next barrier() covers.
    */

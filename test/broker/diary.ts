@@ -44,6 +44,8 @@ export class Diary implements Journal {
     else this.holds.push(hold);
   }
 
+  gather(): void {}
+
   barrierAll(hold: Hold): void {
     this.barrier(hold);
   }

@@ -203,8 +203,7 @@ bridges.nng.push.work {
     await crew.each(this.there, (client) => client.settled);
     for (const path of this.paths) {
       const { publisher: p } = path;
-      const all = (): boolean =>
-        new Set(path.got().filter((text) => text.startsWith(`${p.options.clientId} `))).size > p.last - this.from(p);
+      const all = (): boolean => new Set(this.fresh(path)).size > p.last - this.from(p);
       await crew.until(`${path.name} from ${p.options.clientId}`, all);
       this.check(path, crew);
     }
@@ -243,16 +242,27 @@ bridges.nng.push.work {
     return (this.checked.get(p) ?? 0) + 1;
   }
 
-  private check({ name, publisher: p, got, exact, ordered }: Path, crew: KillCrew): void {
+  /** Numbers that came since the last check and belong to it: a copy of an earlier message does not stand for one that is missing. */
+  private fresh(path: Path): number[] {
+    const { publisher: p } = path;
+    return this.numbers(path).filter((n) => n >= this.from(p));
+  }
+
+  /** Numbers of the path's publisher, in the order they came. */
+  private numbers({ publisher: p, got }: Path): number[] {
+    const start = `${p.options.clientId} `;
+    const own = got().filter((text) => text.startsWith(start));
+    return own.map((text) => Number(text.split(' ', 2)[1]));
+  }
+
+  private check(path: Path, crew: KillCrew): void {
+    const { name, publisher: p, exact, ordered } = path;
     const { clientId } = p.options;
     // What comes again after an earlier check is known here.
     const counts = this.seen.get(p) ?? new Map<number, number>();
     this.seen.set(p, counts);
     let highest = 0;
-    for (const text of got()) {
-      const [from, number] = text.split(' ', 2);
-      if (from !== clientId) continue;
-      const n = Number(number);
+    for (const n of this.numbers(path)) {
       const before = counts.get(n) ?? 0;
       counts.set(n, before + 1);
       if (exact && before > 0) crew.repeated([`${name}: ${clientId} ${n} at QoS 2 came again`]);

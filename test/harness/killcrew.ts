@@ -241,9 +241,11 @@ export class KillCrew {
   /** Whether these receivers together have all that `p` has sent. Cheap while the last one is missing. */
   private has(receivers: readonly KillClient[], p: KillClient): boolean {
     const name = p.options.clientId;
+    const first = this.from(p);
     const there = new Set<number>();
-    for (const r of receivers) for (const m of r.received) if (m.from === name) there.add(m.n);
-    return there.size >= p.last - this.from(p) + 1;
+    // A copy of an earlier message does not stand for one that is missing.
+    for (const r of receivers) for (const m of r.received) if (m.from === name && m.n >= first) there.add(m.n);
+    return there.size >= p.last - first + 1;
   }
 
   private check(receivers: readonly KillClient[], p: KillClient, who: string): void {

@@ -159,6 +159,8 @@ export class SpoolStub {
   readonly marks: number[] = [];
   readonly inbound = new Set<number>();
   readonly sessions: StoredSession[] = [];
+  /** What belongs together, in the order told; tests may add to it. */
+  readonly together: string[] = [];
   private waiting: Hold[] = [];
 
   spoolPut(bridge: string, sequence: number, bytes: Uint8Array): void {
@@ -183,10 +185,15 @@ export class SpoolStub {
 
   inboundPut(_clientId: string, packetId: number): void {
     this.inbound.add(packetId);
+    this.together.push(`identifier ${packetId}`);
   }
 
   inboundDelete(_clientId: string, packetId: number): void {
     this.inbound.delete(packetId);
+  }
+
+  gather(on: boolean): void {
+    this.together.push(on ? 'begin' : 'end');
   }
 
   barrier(hold: Hold): void {

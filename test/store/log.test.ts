@@ -77,6 +77,43 @@ describe('the open log', () => {
     );
   });
 
+  test('a message told in several parts, a barrier behind each, stays with its packet id', () => {
+    const log = new OpenLog();
+    const [a, b, bridge] = [new Slot(1, 'a', PATIENCE), new Slot(2, 'b', PATIENCE), new Slot(3, 'bridge', 0)];
+    const publish = (packetId: number): void => {
+      log.gather(true);
+      for (const slot of [a, b]) {
+        waiting(log, slot, packetId);
+        log.separate();
+        barrier(log);
+      }
+      told(log, INBOUND_PUT, bridge, packetId);
+      log.gather(false);
+      barrier(log);
+    };
+    for (const packetId of [1, 2, 3]) publish(packetId);
+    const written: string[][] = [];
+    for (let left = 3; left > 0; left--) {
+      const batch = new Batch(++serial);
+      log.take(new FrameWriter(), batch, true, 2);
+      written.push(batch.events.map((e) => `${e.kind} ${e.sequence}`));
+    }
+    expect(written).toEqual([1, 2, 3].map((n) => [`${QUEUED} ${n}`, `${QUEUED} ${n}`, `${INBOUND_PUT} ${n}`]));
+  });
+
+  test('what is gathered and gets no packet id leaves the next message alone', () => {
+    const log = new OpenLog();
+    const [a, p] = [new Slot(1, 'a', PATIENCE), new Slot(3, 'p', 0)];
+    log.gather(true);
+    waiting(log, a, 1);
+    log.gather(false);
+    waiting(log, a, 2);
+    told(log, INBOUND_PUT, p, 2);
+    const batch = new Batch(++serial);
+    log.take(new FrameWriter(), batch, true, 1);
+    expect(batch.events.map((e) => e.sequence)).toEqual([1]);
+  });
+
   test('a message just sent is carried for two rounds, then written', () => {
     const log = new OpenLog();
     sent(log, new Slot(1, 'c', 0), 1);

@@ -346,11 +346,26 @@ export class Remote implements OutLink {
       this.acks.answer(PUBREC, packetId, 0, session.again(packetId));
       return;
     }
+    if (qos === 2) {
+      this.exactlyOnce(publication, identifiers);
+      return;
+    }
     const code = this.user.received(publication, identifiers);
-    if (qos === 0) return;
-    const hold = this.user.hold();
-    if (qos === 1) this.acks.answer(PUBACK, packetId, code, hold);
-    else this.acks.answer(PUBREC, packetId, code, code < 0x80 ? session.received(packetId, hold) : hold);
+    if (qos === 1) this.acks.answer(PUBACK, packetId, code, this.user.hold());
+  }
+
+  private exactlyOnce(publication: Publication, identifiers: readonly number[] | null): void {
+    const { session, user } = this;
+    const { packetId } = publication;
+    // One message for the journal, whatever rules it matches: it is never stored without its identifier.
+    session.gather(true);
+    try {
+      const code = user.received(publication, identifiers);
+      const hold = user.hold();
+      this.acks.answer(PUBREC, packetId, code, code < 0x80 ? session.received(packetId, hold) : hold);
+    } finally {
+      session.gather(false);
+    }
   }
 
   private topicOf(topic: string, alias: number | undefined): string {

@@ -8,7 +8,7 @@ import type { Journal, RestoredSession } from '../../store/store.ts';
 
 export type SessionJournal = Pick<
   Journal,
-  'durable' | 'sessionPut' | 'sessionDelete' | 'inboundPut' | 'inboundDelete' | 'barrier' | 'barrierAll'
+  'durable' | 'sessionPut' | 'sessionDelete' | 'inboundPut' | 'inboundDelete' | 'gather' | 'barrier' | 'barrierAll'
 >;
 
 /** It ends with its bridge alone. */
@@ -54,6 +54,11 @@ export class RemoteSession {
 
   has(packetId: number): boolean {
     return this.inbound.has(packetId);
+  }
+
+  /** What is published from here on belongs to one message of the remote, until received() or the end (`on` = false). */
+  gather(on: boolean): void {
+    if (this.journal.durable) this.journal.gather(on);
   }
 
   /** A message has been accepted under this identifier. Gives what PUBREC waits for; `hold` is what the message itself waits for. */

@@ -579,6 +579,19 @@ describe('remote to local', () => {
     expect((await call.packet(PUBCOMP)).packetId).toBe(7);
   });
 
+  test('a QoS 2 message and its identifier are one group of the journal', async () => {
+    const b = bench({ ...FETCH, cleanStart: false }, [], true);
+    const call = await b.connected();
+    const { together } = b.spool;
+    const local = { clientId: 'local', username: null, kind: 'api', bridge: null, trusted: true } as const;
+    const receiver = { receive: () => void together.push('message') };
+    b.broker.attach(local).subscribe({ topicFilter: 'here/#', qos: 2, receiver, retainHandling: 2 });
+    call.message('down/x', 'twice', 2, 7);
+    call.message('down/x', 'once', 1, 8);
+    await call.packet(PUBREC);
+    expect(together).toEqual(['begin', 'message', 'identifier 7', 'end', 'message']);
+  });
+
   test('a QoS 2 message that could not be stored yet is not acknowledged, and not published again when the remote repeats it', async () => {
     const b = bench({ ...FETCH, cleanStart: false }, [], true);
     const call = await b.connected();

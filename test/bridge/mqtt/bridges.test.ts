@@ -42,6 +42,7 @@ class Place {
           sessionDelete: () => {},
           inboundPut: () => {},
           inboundDelete: () => {},
+          gather: () => {},
           barrier: () => {},
           barrierAll: () => {},
         },
