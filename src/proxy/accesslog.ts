@@ -5,6 +5,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, write, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { Cell } from '../base/metrics.ts';
+import type { Facts } from './facts.ts';
 
 /** 200 ended normally, 400 bytes that cannot be taken, 403 not allowed, 500 nowhere to go, 502 no server, 503 a limit. */
 export type Status = 200 | 400 | 403 | 500 | 502 | 503;
@@ -29,10 +30,12 @@ export interface Entry {
   readonly sessionMs: number;
   readonly status: Status;
   readonly reason: string;
+  /** More of the client, for formats that name it. */
+  readonly facts: Facts;
 }
 
-export function jsonLine(entry: Entry): string {
-  const line = JSON.stringify({
+export function jsonFields(entry: Entry): Record<string, string | number | null> {
+  return {
     time: new Date(entry.timeMs).toISOString(),
     remote_addr: entry.remoteAddress,
     remote_port: entry.remotePort === '' ? null : Number(entry.remotePort),
@@ -47,7 +50,16 @@ export function jsonLine(entry: Entry): string {
     session_time: entry.sessionMs / 1000,
     status: entry.status,
     reason: entry.reason,
-  });
+  };
+}
+
+export function jsonLine(entry: Entry): string {
+  return jsonText(jsonFields(entry));
+}
+
+/** One line. */
+export function jsonText(fields: Readonly<Record<string, string | number | null>>): string {
+  const line = JSON.stringify(fields);
   return `${line.replace(ODD, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 }
 
@@ -82,7 +94,8 @@ function quoted(text: string | null): string {
 
 const PLAIN = /^[ !#-[\]-~]*$/;
 
-function escapeText(text: string): string {
+/** As NGINX escapes by default. */
+export function escapeText(text: string): string {
   if (PLAIN.test(text)) return text;
   let out = '';
   for (const byte of Buffer.from(text)) {

@@ -4,10 +4,11 @@
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, DatagramSocket } from '../transport/transport.ts';
-import { type Entry, jsonLine, type Status, textLine } from './accesslog.ts';
+import type { Entry, Status } from './accesslog.ts';
 import type { EntranceContext } from './entrance.ts';
 import { addressFacts } from './facts.ts';
 import { ConnectionCount } from './limits.ts';
+import { compileLine, type LineOf } from './logformat.ts';
 import { PROXY_METRICS as M } from './metrics.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
@@ -37,6 +38,7 @@ interface Session {
 
 export class DatagramEntrance {
   private options: ProxyOptions;
+  private logLine: LineOf;
   private readonly context: EntranceContext;
   private readonly sessions = new Map<string, Session>();
   private readonly byAddress = new ConnectionCount();
@@ -48,6 +50,7 @@ export class DatagramEntrance {
 
   constructor(options: ProxyOptions, context: EntranceContext) {
     this.options = options;
+    this.logLine = compileLine(options.accessLog?.format ?? 'text');
     this.context = context;
     const { metrics } = context.parts;
     const labels = { proxy: options.name };
@@ -75,6 +78,7 @@ export class DatagramEntrance {
   async update(options: ProxyOptions): Promise<void> {
     const before = this.options;
     this.options = options;
+    this.logLine = compileLine(options.accessLog?.format ?? 'text');
     if (this.socket !== null && before.host === options.host && before.port === options.port) return;
     this.socket?.close();
     await this.open();
@@ -248,7 +252,8 @@ export class DatagramEntrance {
       sessionMs: clock.mono() - session.startMs,
       status,
       reason,
+      facts: addressFacts(this.options.name, session.address, session.port),
     };
-    this.context.accessLog(accessLog.file)?.write(accessLog.format === 'json' ? jsonLine(entry) : textLine(entry));
+    this.context.accessLog(accessLog.file)?.write(this.logLine(entry));
   }
 }

@@ -4,7 +4,8 @@
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, Connection } from '../transport/transport.ts';
-import { type AccessLog, type Entry, jsonLine, textLine } from './accesslog.ts';
+import type { AccessLog, Entry } from './accesslog.ts';
+import { addressFacts } from './facts.ts';
 import type { InspectCells } from './inspect.ts';
 import { ConnectionCount, Rate } from './limits.ts';
 import { PROXY_METRICS as M } from './metrics.ts';
@@ -205,10 +206,12 @@ export class Entrance {
 
   private refusedAtDoor(remote: string, status: Entry['status'], reason: string): void {
     const colon = remote.lastIndexOf(':');
+    const remoteAddress = remote.slice(0, Math.max(0, colon)).replace(/^\[|\]$/g, '');
+    const remotePort = remote.slice(colon + 1);
     this.record(this.rules, {
       timeMs: this.parts.clock.now(),
-      remoteAddress: remote.slice(0, Math.max(0, colon)).replace(/^\[|\]$/g, ''),
-      remotePort: remote.slice(colon + 1),
+      remoteAddress,
+      remotePort,
       listener: this.name,
       version: 0,
       clientId: null,
@@ -220,6 +223,7 @@ export class Entrance {
       sessionMs: 0,
       status,
       reason,
+      facts: addressFacts(this.name, remoteAddress, remotePort),
     });
   }
 
@@ -232,8 +236,8 @@ export class Entrance {
       log('debug', 'PXY-REFUSED', { proxy: this.name, remote: entry.remoteAddress, status, reason });
     }
     const { accessLog } = rules.options;
-    if (accessLog === null) return;
-    this.context.accessLog(accessLog.file)?.write(accessLog.format === 'json' ? jsonLine(entry) : textLine(entry));
+    if (accessLog === null || rules.logLine === null) return;
+    this.context.accessLog(accessLog.file)?.write(rules.logLine(entry));
   }
 
   private sweep(): void {

@@ -1,8 +1,10 @@
 // What is known of a client when it is routed: fields of its CONNECT, its address, its TLS. Made by relay.ts, read by routes and templates.
 // Values are text from outside: they are compared, matched by linear patterns and put into templates once, never interpreted.
+import { isTlsVariable } from '../base/tlsvariables.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { ConnectLayout } from './layout.ts';
 import type { FactName } from './proxy.ts';
+import { TlsFacts } from './tlsfacts.ts';
 
 export interface Facts {
   readonly listener: string;
@@ -12,6 +14,8 @@ export interface Facts {
   sni: string | null;
   readonly certCn: string | null;
   readonly tlsVersion: string | null;
+  /** null = its TLS, if there is any, does not end here. */
+  readonly tls: TlsFacts | null;
   /** "" where the client has none. */
   clientId: string;
   /** null = none, or not text. */
@@ -34,6 +38,7 @@ export function connectionFacts(listener: string, connection: Connection): Facts
     sni: tls?.serverName ?? null,
     certCn: tls?.peer?.commonName ?? null,
     tlsVersion: tls?.version ?? null,
+    tls: tls === null ? null : new TlsFacts(tls),
   };
 }
 
@@ -46,6 +51,7 @@ export function addressFacts(listener: string, remoteAddress: string, remotePort
     sni: null,
     certCn: null,
     tlsVersion: null,
+    tls: null,
     clientId: '',
     username: null,
     version: 0,
@@ -83,6 +89,10 @@ export function fact(facts: Facts, name: FactName): string | null {
       return facts.remoteAddress;
     case 'cert_cn':
       return facts.certCn;
+    case 'tls_version':
+      return facts.tlsVersion;
+    default:
+      return facts.tls?.value(name) ?? null;
   }
 }
 
@@ -114,6 +124,7 @@ export function variable(facts: Facts, name: string): string {
     case 'remote_port':
       return facts.remotePort;
     default:
+      if (isTlsVariable(name)) return facts.tls?.value(name) ?? '';
       return name.startsWith('match.') ? (facts.captures.get(name.slice('match.'.length)) ?? '') : '';
   }
 }

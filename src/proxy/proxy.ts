@@ -5,6 +5,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { TlsVariable } from '../base/tlsvariables.ts';
 import type {
   Connection,
   DatagramSocket,
@@ -17,7 +18,16 @@ import type {
 } from '../transport/transport.ts';
 
 /** What a condition of a route looks at. */
-export type FactName = 'clientid' | 'username' | 'version' | 'sni' | 'listener' | 'remote_addr' | 'cert_cn';
+export type FactName =
+  | 'clientid'
+  | 'username'
+  | 'version'
+  | 'sni'
+  | 'listener'
+  | 'remote_addr'
+  | 'cert_cn'
+  | 'tls_version'
+  | TlsVariable;
 
 /** A field that is missing fits == and =~ never, != and !~ always. */
 export interface ConditionOptions {
@@ -113,7 +123,8 @@ export interface SetOptions {
 
 export interface AccessLogOptions {
   readonly file: string;
-  readonly format: 'text' | 'json';
+  /** text, json, a template, or the keys of a JSON object. */
+  readonly format: string | readonly string[];
   readonly rotation: { readonly size: number; readonly count: number };
 }
 

@@ -389,6 +389,7 @@ export class Relay {
       sessionMs: clock.mono() - this.startMs,
       status,
       reason,
+      facts,
     };
   }
 }

@@ -1,5 +1,6 @@
 // A proxy's configuration made ready for use: one snapshot, taken by each connection when it comes. Made by entrance.ts.
 import { type CompiledFilter, compileFilter } from './filter.ts';
+import { compileLine, type LineOf } from './logformat.ts';
 import { compileMap, type LookupTable } from './map.ts';
 import type { ProxyOptions } from './proxy.ts';
 import { compileSet, type Replacements } from './rewrite.ts';
@@ -16,6 +17,8 @@ export interface Rules {
   readonly topics: TopicRules | null;
   /** null = packets are not looked at. */
   readonly filter: CompiledFilter | null;
+  /** A line of the access log; null = there is none. */
+  readonly logLine: LineOf | null;
 }
 
 const UNCHANGED: Replacements = { clientId: undefined, username: undefined, password: undefined };
@@ -30,5 +33,6 @@ export function makeRules(options: ProxyOptions, env: Readonly<Record<string, st
     splitKey: compileTemplate(options.splitKey, env),
     topics: options.topics.length === 0 ? null : new TopicRules(options.topics, env),
     filter: filter === null ? null : compileFilter(filter, env),
+    logLine: options.accessLog === null ? null : compileLine(options.accessLog.format),
   };
 }

@@ -18,7 +18,7 @@ import type { Facts } from './facts.ts';
 import { ClientFilter } from './filter.ts';
 import type { ConnectLayout } from './layout.ts';
 import type { ConnectionCount, Rate } from './limits.ts';
-import { type RewriteFailure, rewriteConnect } from './rewrite.ts';
+import { type Replacements, type RewriteFailure, rewriteConnect } from './rewrite.ts';
 import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
 
@@ -143,6 +143,8 @@ function pass(layout: ConnectLayout, rules: Rules, facts: Facts): Refusal | Pass
   let connect = original;
   let clientId: string | null = null;
   if (rules.set !== null) {
+    const missing = missingOf(rules.set, facts);
+    if (missing !== null) return refuse(403, `no ${missing} in a client certificate`, NOT_AUTHORIZED);
     const identity = rules.options.useIdentityAsUsername ? facts.certCn : null;
     const made = rewriteConnect(layout, rules.set, facts, identity);
     if (typeof made === 'string') return REWRITE_REFUSALS[made];
@@ -159,6 +161,11 @@ function pass(layout: ConnectLayout, rules: Rules, facts: Facts): Refusal | Pass
     }
   }
   return { refused: false, upstream, connect, rewritten: connect !== original, clientId, filter };
+}
+
+/** What `set` takes from a certificate has to be there: an identity made of nothing would be that of every client without one. */
+function missingOf({ clientId, username, password }: Replacements, facts: Facts): string | null {
+  return clientId?.missing(facts) ?? username?.missing(facts) ?? password?.missing(facts) ?? null;
 }
 
 /** The same packet with the will where the server has to publish it. */

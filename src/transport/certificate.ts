@@ -133,6 +133,8 @@ export function tlsInfo(socket: TLSSocket, serverName: string | null, verified: 
     version: socket.getProtocol() ?? '',
     cipher: socket.getCipher().name,
     serverName,
+    // false and null both mean that none was agreed on.
+    alpn: socket.alpnProtocol || null,
     peer: certificate === undefined ? null : peerCertificate(certificate),
   };
 }

@@ -23,6 +23,8 @@ export interface TlsInfo {
   readonly version: string;
   readonly cipher: string;
   readonly serverName: string | null;
+  /** The application protocol that both agreed on; absent or null = none. */
+  readonly alpn?: string | null;
   readonly peer: PeerCertificate | null;
 }
 

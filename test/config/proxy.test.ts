@@ -54,6 +54,36 @@ describe('proxy', () => {
     expect(doubts('127.0.0.1:1', 'proxy_protocol_from = [ "10.0.0.1" ]')[0]).toContain('has no effect');
   });
 
+  test('a log format is a word, a template or a list of names that exist', () => {
+    const format = (written: string) => proxy(`default = a, access_log { file = "/tmp/a.log", format = ${written} }`);
+    const good = ['JSON', '"${clientid} ${ssl_client_serial}"', '[ time, "match.site" ]'].map((written) =>
+      config(format(written)),
+    );
+    expect(good.map((one) => one.proxy[0].accessLog?.format)).toEqual([
+      'json',
+      '${clientid} ${ssl_client_serial}',
+      ['time', 'match.site'],
+    ]);
+    for (const [written, problem] of [
+      ['jsn', 'a template such as'],
+      ['"${clientid"', 'a template such as'],
+      ['"${client}"', 'did you mean clientid?'],
+      ['"${env.SECRET}"', 'unknown field'],
+      ['"${clientid}\\n"', 'no control characters'],
+      ['[ time, time ]', 'twice'],
+      ['[ password ]', 'unknown field'],
+      ['[]', 'a text or a list expected'],
+    ])
+      expect(problems(format(written))[0]).toContain(problem);
+  });
+
+  test('variables of certificates are known everywhere, and warned of where nobody is asked for one', () => {
+    expect(routes('= "ssl_client_fingerprint_sha256 == ab"')[0].field).toBe('ssl_client_fingerprint_sha256');
+    const set = proxy('default = a, set { clientid = "${ssl_client_serial}" }');
+    expect(warnings(set).join()).toContain('nobody is let in');
+    expect(problems(proxy('default = a, set { clientid = "${ssl_client_seriall}" }'))[0]).toContain('unknown variable');
+  });
+
   test('topics lead to pools, each with one client id', () => {
     const [front] = config(
       proxy('default = a, topics = [ { filter = "x/#", upstream = b, clientid = "${clientid}-b" } ]'),

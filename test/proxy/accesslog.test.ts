@@ -1,9 +1,13 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: templates of the proxy are written like this
 // Lines of the access log: what they hold, what is escaped, and files that are moved away, full or gone.
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { LOG_FIELDS } from '../../src/config/schema/logformat.ts';
 import { AccessLog, type Entry, jsonLine, textLine } from '../../src/proxy/accesslog.ts';
+import { compileLine } from '../../src/proxy/logformat.ts';
+import { facts } from '../harness/proxyparts.ts';
 
 const entry = (fields: Partial<Entry> = {}): Entry => ({
   timeMs: Date.UTC(2024, 0, 2, 3, 4, 5, 6),
@@ -20,6 +24,7 @@ const entry = (fields: Partial<Entry> = {}): Entry => ({
   sessionMs: 1234.5,
   status: 200,
   reason: 'closed by client',
+  facts: facts({ version: 5, clientId: 'dev', keepAlive: 30, sni: 'a.test' }),
   ...fields,
 });
 
@@ -66,6 +71,36 @@ describe('a text line', () => {
 
   it('escapes quotes, backslashes, control and high bytes as NGINX does', () => {
     expect(textLine(entry({ clientId: 'q"\\é\n\t\x7f' }))).toContain('"q\\x22\\x5C\\xC3\\xA9\\x0A\\x09\\x7F"');
+  });
+});
+
+describe('a format of its own', () => {
+  it('is a template, escaped, with - for what is missing', () => {
+    const line = compileLine(
+      '${remote_addr} [${time}] "${clientid}" ${username} ${sni} ${status} ${session_time} \\é ${will_topic}',
+    );
+    expect(line(entry({ clientId: 'a"\n${username}' }))).toBe(
+      '10.0.0.7 [2024-01-02T03:04:05.006Z] "a\\x22\\x0A${username}" - a.test 200 1.234 \\é -\n'.replace(
+        '1.234',
+        (1.2345).toFixed(3),
+      ),
+    );
+  });
+
+  it('is a list of keys, in its order, null for what is missing', () => {
+    const line = compileLine(['status', 'clientid', 'username', 'sni', 'keep_alive', 'ssl_client_serial']);
+    expect(line(entry({ clientId: '\u202e' }))).toBe(
+      '{"status":200,"clientid":"\\u202e","username":null,"sni":"a.test","keep_alive":30,"ssl_client_serial":null}\n',
+    );
+  });
+
+  it('knows every field that a configuration may name', () => {
+    const full = entry({
+      username: 'u',
+      facts: facts({ sni: 's', certCn: 'c', tlsVersion: 't', willTopic: 'w', username: 'u' }),
+    });
+    const missing = LOG_FIELDS.filter((name) => JSON.parse(compileLine([name])(full))[name] === null);
+    expect(missing.filter((name) => !name.startsWith('ssl_'))).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import { type Effective, effective } from '../schema/effective.ts';
 import type { ValueOf } from '../schema/key.ts';
 import { PROXY, UPSTREAMS } from '../schema/proxy.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
+import { needsCertificate } from '../schema/template.ts';
 import type { Sink } from '../sink.ts';
 import { nearest } from '../values.ts';
 import { address, checkHttpUrl, proxyProtocolFrom, tlsClient, tlsNames, tlsServer } from './values.ts';
@@ -91,8 +92,12 @@ function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
   if (block.map !== null) checkEnv(block.map, 'source', block.map.source, hasEnv, sink);
   checkEnv(block.filter, 'prefix', block.filter.prefix, hasEnv, sink);
   for (const rule of block.topics) checkEnv(rule, 'clientid', rule.clientid, hasEnv, sink);
-  for (const key of ['clientid', 'username', 'password'] as const)
-    checkEnv(block.set, key, block.set[key], hasEnv, sink);
+  for (const key of ['clientid', 'username', 'password'] as const) {
+    const template = block.set[key];
+    checkEnv(block.set, key, template, hasEnv, sink);
+    if (typeof template === 'string' && needsCertificate(template) && !block.tls?.verify_peer)
+      sink.doubt(block.set, key, 'is made of client certificates, but tls.verify_peer asks for none: nobody is let in');
+  }
 }
 
 function checkShares(split: ProxyKeys['split'], sink: Sink): void {

@@ -1,13 +1,14 @@
 // What a route, allow or deny of a proxy has to fit: the block form and the text form of conditions, patterns compiled.
 // Data for proxy.ts. Must not repeat a value in a message: it may be a name of a person.
 // Sources: NGINX's map (~ and ~* before patterns), docs/proxy.md (the text form).
+import { TLS_VARIABLES, type TlsVariable } from '../../base/tlsvariables.ts';
 import { compilePattern } from '../pattern.ts';
 import { isNull, joinPath, type Node } from '../text/node.ts';
 import type { TreeValue } from '../tree.ts';
 import { nearest } from '../values.ts';
 import type { Key } from './key.ts';
 
-export type MatchField = 'clientid' | 'username' | 'version' | 'sni' | 'listener' | 'remote_addr' | 'cert_cn';
+export type MatchField = (typeof OWN_FIELDS)[number] | TlsVariable;
 export type MatchOp = '==' | '!=' | '=~' | '!~' | '=~*' | '!~*';
 
 export interface RouteCondition {
@@ -19,8 +20,18 @@ export interface RouteCondition {
   readonly pattern: RegExp | null;
 }
 
-const FIELDS: readonly MatchField[] = ['clientid', 'username', 'version', 'sni', 'listener', 'remote_addr', 'cert_cn'];
-const TEXT_FORM = /^\s*([a-z_]{1,20})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;
+const OWN_FIELDS = [
+  'clientid',
+  'username',
+  'version',
+  'sni',
+  'listener',
+  'remote_addr',
+  'cert_cn',
+  'tls_version',
+] as const;
+const FIELDS: readonly MatchField[] = [...OWN_FIELDS, ...TLS_VARIABLES];
+const TEXT_FORM = /^\s*([a-z][a-z0-9_]{0,39})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;
 
 export interface Match {
   readonly conditions: readonly RouteCondition[];
@@ -50,7 +61,7 @@ export const MATCH: Key<Match> = {
   doc: {
     type: 'block or text',
     default: undefined,
-    text: 'What has to fit: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn.',
+    text: 'What has to fit: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.',
     example: { clientid: '~^sensor-' },
   },
   inside: null,

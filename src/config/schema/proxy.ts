@@ -7,34 +7,9 @@ import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key, Quantity } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
 import { CERTIFICATES, checkBind, ORIGINS, PROXY_FROM, TLS_CLIENT, TLS_SERVER, WS_PATH } from './listeners.ts';
+import { LOG_FORMAT } from './logformat.ts';
 import { MATCH } from './match.ts';
-
-/** Variables a template may hold. */
-const VARIABLE = /\$\{([^}]*)\}/g;
-const VARIABLES = [
-  'clientid',
-  'username',
-  'version',
-  'keep_alive',
-  'clean_start',
-  'will_topic',
-  'sni',
-  'cert_cn',
-  'tls_version',
-  'listener',
-  'remote_addr',
-  'remote_port',
-];
-/** `match.1`, `match.name`: what the pattern of the route has captured. */
-const OTHER_VARIABLE = /^(?:env\.[A-Za-z_][A-Za-z0-9_]*|match\.[A-Za-z0-9_]{1,64})$/;
-
-function checkTemplate(template: string): string | null {
-  for (const [, name] of template.matchAll(VARIABLE)) {
-    if (VARIABLES.includes(name) || OTHER_VARIABLE.test(name)) continue;
-    return `unknown variable \${${name.slice(0, 40)}}; known are ${VARIABLES.join(', ')}, match.NAME and env.NAME`;
-  }
-  return null;
-}
+import { checkTemplate } from './template.ts';
 
 /** undefined = leave the field as it is; null (or false, for TOML) = remove it. */
 function replacement(what: string, secret: boolean, example: string): Key<string | null | undefined> {
@@ -322,7 +297,7 @@ export const PROXY = named(
       access_log: optional(
         {
           file: text({ text: 'Path of the file.', example: '/var/log/tidegate/access.log' }),
-          format: word(['text', 'json'], { default: 'text', text: 'Form of a line.' }),
+          format: LOG_FORMAT,
           rotation: block(
             {
               size: size({ default: '0', text: 'A file of this size is renamed to <file>.1. 0 = never.' }),
