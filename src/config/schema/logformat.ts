@@ -1,5 +1,5 @@
 // The form of a line in a proxy's access log: text, json, a template, or the keys of a JSON object. Data for proxy.ts of this folder.
-// The lines themselves are made by proxy/logformat.ts, which knows every name of LOG_FIELDS.
+// Lines are made in proxy/, which has a value for every name of LOG_FIELDS.
 // Source: docs/proxy.md.
 import { isNull, type Node } from '../text/node.ts';
 import { nearest } from '../values.ts';

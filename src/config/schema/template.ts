@@ -1,5 +1,5 @@
-// Templates of the proxy as configurations write them: which variables there are. Checked by proxy.ts of this folder.
-// Values are filled in by proxy/template.ts. Pure.
+// Templates of the proxy as configurations write them: which variables there are.
+// Values are filled in by proxy/. Pure.
 import { isCertificateVariable, TLS_VARIABLES } from '../../base/tlsvariables.ts';
 
 export const VARIABLE = /\$\{([^}]*)\}/g;
