@@ -9,6 +9,7 @@ import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { SERVER_CIPHERS } from '../base/ciphers.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { Revocations } from './revocations.ts';
 import type { PeerCertificate, TlsClientOptions, TlsInfo, TlsServerOptions } from './transport.ts';
 
 const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
@@ -75,19 +76,17 @@ function readKey(file: string, passphrase: string | null): string {
 
 /** What a server's context is made of, read and found usable together. Throws TRANSPORT-TLS with the file at fault. */
 export function serverMaterial(options: TlsServerOptions): SecureContextOptions {
-  const { cacertfile, crlfile, keyPassword } = options;
+  const { cacertfile, keyPassword } = options;
   const verify = verifiesPeers(options);
   if (verify && cacertfile === null)
     throw failure(options.certfile, 'client certificates are to be verified, but no cacertfile says by whom');
   const cert = readCertificates(options.certfile);
   const key = readKey(options.keyfile, keyPassword);
   const ca = cacertfile === null ? undefined : readAuthorities(cacertfile);
-  const crl = crlfile === null ? undefined : readText(crlfile, LIST, 'certificate revocation list');
   const material: SecureContextOptions = {
     cert,
     key,
     ca,
-    crl,
     passphrase: keyPassword ?? undefined,
     minVersion: options.minVersion ?? 'TLSv1.2',
     ciphers: options.ciphers ?? SERVER_CIPHERS,
@@ -98,6 +97,19 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     throw failure(options.certfile, `${errorText(error)} (with ${options.keyfile})`, error);
   }
   return material;
+}
+
+/** The revocation lists of the options, or null without any. Throws TRANSPORT-TLS when they cannot be used. */
+export function revocationsOf(options: TlsServerOptions): Revocations | null {
+  const { cacertfile, crlfile } = options;
+  if (crlfile === null) return null;
+  const lists = readText(crlfile, LIST, 'certificate revocation list');
+  const authorities = cacertfile === null ? '' : readAuthorities(cacertfile);
+  try {
+    return new Revocations(lists, authorities);
+  } catch (error) {
+    throw failure(crlfile, errorText(error), error);
+  }
 }
 
 /** A certificate that must be there must also be good. */

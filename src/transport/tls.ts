@@ -9,8 +9,9 @@ import type { SecureContext, Server, TLSSocket } from 'node:tls';
 import { checkServerIdentity, connect, createSecureContext, createServer } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Acceptor } from './acceptor.ts';
-import { clientContext, serverMaterial, tlsInfo, verifiesPeers } from './certificate.ts';
+import { clientContext, revocationsOf, serverMaterial, tlsInfo, verifiesPeers } from './certificate.ts';
 import type { Handshake } from './handshake.ts';
+import type { Revocations } from './revocations.ts';
 import { errorName, StreamConnection } from './stream.ts';
 import { bareHost, boundAs, type TcpListenerOptions } from './tcp.ts';
 import { failureReason, verifyReason } from './tlsreason.ts';
@@ -83,6 +84,7 @@ export class TlsDoor {
       const material = serverMaterial({ ...other, ...own });
       contexts.set(name.toLowerCase(), createSecureContext({ ...material, sessionIdContext }));
     }
+    const revocations = revocationsOf(tls);
     const server = createServer({
       ...serverMaterial(tls),
       sessionIdContext,
@@ -93,21 +95,25 @@ export class TlsDoor {
       ALPNProtocols: tls.alpn.length > 0 ? [...tls.alpn] : undefined,
       SNICallback: (name, done) => done(null, contextFor(name, contexts)),
     });
-    server.on('secureConnection', (socket) => this.secured(socket, tls.failIfNoPeerCert, verifiesPeers(tls)));
+    server.on('secureConnection', (socket) => this.secured(socket, tls, revocations));
     server.on('tlsClientError', (error, socket) => this.failed(error, socket));
     return server;
   }
 
-  private secured(socket: TLSSocket, required: boolean, verifies: boolean): void {
+  private secured(socket: TLSSocket, tls: TlsServerOptions, revocations: Revocations | null): void {
     const handshake = this.handshakeOf(socket);
     if (handshake === undefined || handshake.over) {
       socket.destroy();
       return;
     }
     socket.allowHalfOpen = true;
-    const shown = verifies && socket.getPeerX509Certificate() !== undefined;
-    if (required && !shown) handshake.fail('tls-no-certificate');
+    const peer = verifiesPeers(tls) ? socket.getPeerX509Certificate() : undefined;
+    const shown = peer !== undefined;
+    const good = peer !== undefined && socket.authorized;
+    const refusal = good ? revocations?.refusal(peer, socket.isSessionReused(), Date.now()) : null;
+    if (tls.failIfNoPeerCert && !shown) handshake.fail('tls-no-certificate');
     else if (shown && !socket.authorized) handshake.fail(verifyReason(String(socket.authorizationError)));
+    else if (typeof refusal === 'string') handshake.fail(refusal);
     else {
       const name: unknown = Reflect.get(socket, 'servername');
       this.next(handshake, socket, tlsInfo(socket, typeof name === 'string' && name !== '' ? name : null, shown));

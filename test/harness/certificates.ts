@@ -42,12 +42,15 @@ export class Authority {
   private readonly caKey: string;
   private count = 0;
 
-  constructor(name = 'Test Authority') {
+  /** `by`: an authority above it, which signs its certificate; otherwise it signs its own. */
+  constructor(name = 'Test Authority', by: Authority | null = null, kind = 'ec') {
     this.folder = mkdtempSync(join(tmpdir(), 'tidegate-ca-'));
     this.ca = join(this.folder, 'ca.pem');
     this.caKey = join(this.folder, 'ca.key');
-    openssl(['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', this.caKey]);
+    if (kind === 'ec') openssl(['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', this.caKey]);
+    else openssl(['genpkey', '-algorithm', kind, '-out', this.caKey]);
     const extensions = ['-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=keyCertSign,cRLSign'];
+    const signer = by === null ? [] : ['-CA', by.ca, '-CAkey', by.caKey];
     openssl([
       'req',
       '-x509',
@@ -59,12 +62,19 @@ export class Authority {
       '-days',
       '2',
       ...extensions,
+      ...signer,
       '-out',
       this.ca,
     ]);
     writeFileSync(join(this.folder, 'index.txt'), '');
     writeFileSync(join(this.folder, 'crlnumber'), '01\n');
-    writeFileSync(join(this.folder, 'ca.cnf'), CA_CONFIGURATION.replaceAll('FOLDER', this.folder));
+    writeFileSync(
+      join(this.folder, 'ca.cnf'),
+      CA_CONFIGURATION.replaceAll('FOLDER', this.folder).replace(
+        'default_md = sha256',
+        `default_md = ${kind === 'ed25519' ? 'default' : 'sha256'}`,
+      ),
+    );
   }
 
   /** Makes a key and has its certificate signed. */
@@ -121,6 +131,20 @@ export class Authority {
     const list = join(this.folder, `${++this.count}.crl`);
     openssl(['ca', '-config', config, '-gencrl', '-crldays', '2', '-out', list]);
     return list;
+  }
+
+  /** What a client of this authority shows where the server does not know the authority: its certificate and the authority's. */
+  chain(pair: KeyPair): KeyPair {
+    const cert = join(this.folder, `${++this.count}.chain`);
+    writeFileSync(cert, `${readFileSync(pair.cert, 'utf8')}\n${readFileSync(this.ca, 'utf8')}`);
+    return { key: pair.key, cert };
+  }
+
+  /** A file with several lists. */
+  lists(...files: string[]): string {
+    const file = join(this.folder, `${++this.count}.lists`);
+    for (const one of files) appendFileSync(file, readFileSync(one));
+    return file;
   }
 
   /** A file with the certificates of several authorities. */
