@@ -267,7 +267,8 @@ export class MqttOutbox {
     const nowMs = this.options.clock.steady();
     for (let message = this.waiting.peek(); message !== undefined; message = this.waiting.peek()) {
       if (!isOpen(message)) this.flying.push(message);
-      else if (message.expiresAt > 0 && message.expiresAt <= nowMs) this.skip(message, 'expired');
+      else if (message.expiresAt > 0 && message.expiresAt <= nowMs && !this.mayBeOpen(message))
+        this.skip(message, 'expired');
       else if (!link.room || !this.mayFly(message) || !this.send(message, link)) break;
       this.waiting.shift();
     }
@@ -354,6 +355,11 @@ export class MqttOutbox {
     if (message.commits > 0) return false;
     const oldest = this.flying.peek();
     return this.fits() && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
+  }
+
+  /** An exchange of an earlier process may be open at the remote. If the message were dropped, it would count there for good. */
+  private mayBeOpen(message: OutMessage): boolean {
+    return message.again && message.qos === 2 && this.resumed;
   }
 
   private fits(): boolean {

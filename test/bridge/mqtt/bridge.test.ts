@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GatewayError } from '../../../src/base/errors.ts';
 import type { MqttBridgeOptions } from '../../../src/bridge/mqtt/options.ts';
+import { encodeSpooled } from '../../../src/bridge/mqtt/spool.ts';
 import { encodePublish } from '../../../src/codec/publish.ts';
 import type { Hold } from '../../../src/mqtt/message.ts';
 import { DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE } from '../../../src/mqtt/packet.ts';
@@ -436,6 +437,30 @@ describe('store and forward', () => {
     const after = bench({ ...FORWARD, cleanStart: false }, before.spool.entries, true);
     const again = await after.connected(null, true);
     expect(await again.publish()).toMatchObject({ payload: 'x', packetId, dup: true, qos: 2 });
+  });
+
+  test('after a restart an expired QoS 2 message ends the exchange that the remote may hold open', async () => {
+    const options = { ...FORWARD, cleanStart: false };
+    const about = { topic: 'up/a', retain: false, properties: null, expiresAt: 1, rule: 0 };
+    const entries = ([2, 1] as const).map((qos, i) => {
+      const bytes = encodeSpooled({ ...about, qos, payload: Buffer.from(`q${qos}`) });
+      return { sequence: 100 + i, bytes };
+    });
+    const b = bench(options, entries, true);
+    const call = await b.connected(null, true);
+    const { payload, packetId, dup } = await call.publish();
+    expect([payload, packetId, dup]).toEqual(['q2', 101, true]);
+    call.ack(PUBREC, packetId);
+    expect((await call.packet(PUBREL)).packetId).toBe(packetId);
+    call.ack(PUBCOMP, packetId);
+    b.publish('up/a', 'next', 1);
+    expect(await call.texts(1)).toEqual(['next']);
+    expect(b.dropped('expired')).toBe(1);
+    // A new session knows of no exchange.
+    const anew = bench(options, entries, true);
+    await anew.connected(null, false);
+    await anew.clock.advanceAsync(1);
+    expect(anew.dropped('expired')).toBe(2);
   });
 
   test('a QoS 2 message leaves when it is stored with its packet id, and what comes behind it with it', async () => {
