@@ -18,7 +18,7 @@ function referenceErrors(): string {
     '# Errors and log messages',
     'Made from the tables in the code by `make docs`.',
     '## Errors',
-    'Exit codes: 1 failure while running, 64 wrong command line, 78 wrong configuration.',
+    'Exit codes: 1 failure while running, 64 invalid command line, 78 invalid configuration.',
     ['| code | exit | |', '|---|---|---|', ...errors].join('\n'),
     '## Log messages',
     'The field `msgid` of a log line; ids are never used for something else.',

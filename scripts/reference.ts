@@ -5,10 +5,10 @@ import type { Fields, Key } from '../src/config/schema/key.ts';
 import { SECTIONS } from '../src/config/schema/schema.ts';
 
 const HEAD = (dialect: string): string[] => [
-  `## Every key of the configuration, as ${dialect}: this file loads to exactly the defaults.`,
-  '## "##" explains; "#" comes before keys that are off or have no default: take the sign away and put your own value there.',
-  '## Sizes: 512B 16KB 8MB 1GB (1024). Durations: 500ms 5s 10m 1h 2d; a bare number has the unit that is named.',
-  '## Made from the schema by `make docs`; changes to it are lost.',
+  `## Every configuration key, in ${dialect}. Loading this file gives exactly the defaults.`,
+  '## "##" marks explanations; "#" marks keys that are off or have no default. To set one, remove the "#" and enter your value.',
+  '## Sizes: 512B 16KB 8MB 1GB (1024). Durations: 500ms 5s 10m 1h 2d; a bare number has the unit given with the key.',
+  '## Generated from the schema by `make docs`; edits to this file are lost.',
 ];
 
 function isBlock(key: Key<unknown>): boolean {
@@ -19,14 +19,14 @@ function listOfBlocks(key: Key<unknown>): Key<unknown> | null {
   return key.inside?.kind === 'list' && key.inside.item.inside?.kind === 'fields' ? key.inside.item : null;
 }
 
-/** "Text. (size, takes a restart)" */
+/** "Text. (size, requires a restart)" */
 function explain(key: Key<unknown>): string {
   const { type, unit, text, restart } = key.doc;
   const isScalar = !isBlock(key) && listOfBlocks(key) === null;
   const notes = [
     ...(isScalar ? [type + (unit !== undefined && unit !== 'bytes' ? `, bare numbers in ${unit}` : '')] : []),
-    ...(key.doc.default === undefined && isScalar ? ['has to be given'] : []),
-    ...(restart ? ['takes a restart'] : []),
+    ...(key.doc.default === undefined && isScalar ? ['required'] : []),
+    ...(restart ? ['requires a restart'] : []),
   ];
   return notes.length === 0 ? text : `${text} (${notes.join('; ')})`;
 }
@@ -109,7 +109,7 @@ function hoconKey(name: string, key: Key<unknown>, path: string, indent: string)
   }
   if (isBlock(key)) {
     const named = key.inside?.kind === 'named' ? key.inside : null;
-    if (named !== null) text.push(...wrap(`${named.group ? 'More of them: ' : ''}${path}.<name> { ... }`, indent));
+    if (named !== null) text.push(...wrap(`${named.group ? 'Further blocks: ' : ''}${path}.<name> { ... }`, indent));
     const title = named !== null && !named.group ? `${name}.${quoteName(named.example)}` : name;
     const lines = [`${indent}${title} {`, ...hoconFields(fieldsOf(key), path, `${indent}  `), `${indent}}`];
     return [...text, ...(isActive(key, path) ? lines : off(lines, indent))];
@@ -135,7 +135,7 @@ export function referenceHocon(): string {
 function tomlTable(title: string, key: Key<unknown>, path: string, active: boolean, isList: boolean): string[] {
   const named = key.inside?.kind === 'named' ? key.inside : null;
   const text = wrap(explain(key), '');
-  if (named?.group) text.push(...wrap(`More of them: [${path}.<name>]`, ''));
+  if (named?.group) text.push(...wrap(`Further blocks: [${path}.<name>]`, ''));
   const name = named !== null && !named.group ? `${title}.${quoteName(named.example)}` : title;
   const fields = shown(fieldsOf(key));
   const here: string[] = [];
@@ -174,7 +174,7 @@ function code(text: string): string {
 
 function defaultCell(key: Key<unknown>): string {
   const { default: fallback } = key.doc;
-  if (fallback === undefined) return '**has to be given**';
+  if (fallback === undefined) return '**required**';
   if (fallback === null) return '';
   return fallback === '' ? '`""`' : code(String(fallback));
 }
@@ -184,7 +184,7 @@ function markdownRows(fields: Fields, path: string): string[] {
     if (key.doc.ignored) return [];
     const inner = `${path}${name}`;
     const item = listOfBlocks(key);
-    const row = `| ${code(inner)} | ${cell(item === null ? key.doc.type : 'list of blocks')} | ${defaultCell(key)} | ${cell(key.doc.text)}${key.doc.restart ? ' *Takes a restart.*' : ''} |`;
+    const row = `| ${code(inner)} | ${cell(item === null ? key.doc.type : 'list of blocks')} | ${defaultCell(key)} | ${cell(key.doc.text)}${key.doc.restart ? ' *Requires a restart.*' : ''} |`;
     if (item !== null) return [row, ...markdownRows(fieldsOf(item), `${inner}[].`)];
     if (!isBlock(key)) return [row];
     const title = key.inside?.kind === 'named' ? `${inner}.<name>` : inner;
@@ -206,9 +206,9 @@ function ignoredRows(fields: Fields, path: string): string[] {
 export function referenceMarkdown(foreign: Fields): string {
   const parts = [
     '# Configuration reference',
-    'Made from the schema by `make docs`. HOCON (`.conf`, `.hocon`, `.json`) and TOML (`.toml`) give the same tree. Sizes: `512B 16KB 8MB 1GB`, counted by 1024. Durations: `500ms 5s 10m 1h 2d`; a bare number is in seconds unless the table says ms. 0 means no limit wherever a limit is meant.',
-    'Later values win: defaults, file, `tidegate.d/*.conf` beside the file, environment (`TIDEGATE__section__key=value`, or `TIDEGATE__section__key_FILE=path` to read it from a file), `--set section.key=value`. Values of the environment and of `--set` are literal.',
-    'Files of the folder `tidegate.d` beside the configuration file are read after it, in the order of their names, as if it included them at its end: names that end in `.conf` and do not begin with a dot, HOCON, at most 100. Together with the main file and what it includes they have 16 MB. A folder or file that cannot be read is an error. Changes that are [kept](rest-api.md#keeping-changes) are in `tidegate.d/50-console.conf`: files of higher names win over it.',
+    'Generated from the schema by `make docs`. HOCON (`.conf`, `.hocon`, `.json`) and TOML (`.toml`) give the same tree. Sizes: `512B 16KB 8MB 1GB`, in multiples of 1024. Durations: `500ms 5s 10m 1h 2d`; a bare number is in seconds unless the table says ms. For limits, 0 means no limit.',
+    'Later values win: defaults, file, `tidegate.d/*.conf` beside the file, environment (`TIDEGATE__section__key=value`, or `TIDEGATE__section__key_FILE=path` to read the value from a file), `--set section.key=value`. Values from the environment and `--set` are literal.',
+    'Files in the folder `tidegate.d` next to the configuration file are read after it, in order of their names, as if they were included at its end. They are HOCON; their names end in `.conf` and do not begin with a dot; at most 100 files are read. The main file, its includes and these files together may have 16 MB. A folder or file that cannot be read is an error. [Kept changes](rest-api.md#keeping-changes) are stored in `tidegate.d/50-console.conf`; files with higher names override it.',
   ];
   for (const [name, key] of Object.entries(SECTIONS)) {
     const title = key.inside?.kind === 'named' ? `${name}.<name>` : name;
@@ -217,8 +217,8 @@ export function referenceMarkdown(foreign: Fields): string {
   }
   const rows = [...ignoredRows(SECTIONS, ''), ...ignoredRows(foreign, '')];
   parts.push(
-    "## Keys of NanoMQ's files without effect",
-    'They are taken with a warning that names file and line. The block `sqlite` turns persistence on, as it does there.',
+    '## NanoMQ keys without effect',
+    'They are accepted with a warning that names file and line. The block `sqlite` turns persistence on, as in NanoMQ.',
     ['| key | |', '|---|---|', ...rows].join('\n'),
   );
   return `${parts.join('\n\n')}\n`;

@@ -9,18 +9,18 @@ interface ErrorRow {
 }
 
 export const ERRORS = {
-  'CLI-USAGE': { text: 'wrong command line', exit: 64 },
+  'CLI-USAGE': { text: 'invalid command line', exit: 64 },
   'CLI-FAILED': { text: 'command failed', exit: 1 },
   'CFG-INVALID': { text: 'invalid configuration', exit: 78 },
   'CFG-READ': { text: 'configuration cannot be read', exit: 78 },
-  'CFG-NOT-BUILT': { text: 'this version does not have the feature', exit: 78 },
+  'CFG-NOT-BUILT': { text: 'feature not available in this version', exit: 78 },
   'TRANSPORT-BIND': { text: 'cannot listen', exit: 1 },
   'TRANSPORT-DIAL': { text: 'cannot connect', exit: 1 },
   'TRANSPORT-TLS': { text: 'TLS failure', exit: 1 },
-  'AUTH-SOURCE': { text: 'a source of users or rights cannot be used', exit: 78 },
+  'AUTH-SOURCE': { text: 'an authentication source cannot be used', exit: 78 },
   'STORE-OPEN': { text: 'the store cannot be opened', exit: 1 },
   'STORE-WRITE': { text: 'the store cannot write', exit: 1 },
-  'SP-URL': { text: 'wrong SP URL', exit: 78 },
+  'SP-URL': { text: 'invalid SP URL', exit: 78 },
   'SP-DRIVER': { text: 'the SP driver cannot be loaded', exit: 1 },
   'BROKER-ENGINE': { text: 'the broker engine cannot be used', exit: 1 },
   'BRIDGE-NAME': { text: 'no such bridge', exit: 1 },
@@ -67,5 +67,5 @@ export function errorText(error: unknown): string {
     return errorText(error.errors[0]);
   const reason = OPENSSL.exec(error.message)?.[1];
   if (reason === undefined) return error.message;
-  return reason === 'wrong version number' ? 'this is no TLS (wrong version number)' : reason;
+  return reason === 'wrong version number' ? 'the peer does not speak TLS (wrong version number)' : reason;
 }

@@ -67,7 +67,7 @@ export function parseAddress(text: string): Address | string {
   const found = ADDRESS.exec(text);
   if (found === null) return 'host:port expected, as in "127.0.0.1:1883" or "[::1]:1883"';
   const port = Number(found[3]);
-  if (port > 65535) return 'the port has to be 0 to 65535';
+  if (port > 65535) return 'the port must be 0 to 65535';
   const name = found[1] ?? found[2];
   return { host: name === '*' || name === '' ? '0.0.0.0' : name, port, path: found[4] ?? '' };
 }
@@ -89,8 +89,8 @@ export function isLoopback(host: string): boolean {
 const MAX_SOCKET_PATH = 107;
 
 export function checkSocketPath(path: string): string | null {
-  if (!path.startsWith('/')) return 'an absolute path is needed';
-  if (path.includes('\0')) return 'the path holds a NUL';
+  if (!path.startsWith('/')) return 'an absolute path is required';
+  if (path.includes('\0')) return 'the path contains a NUL';
   return Buffer.byteLength(path) > MAX_SOCKET_PATH ? `the path is longer than ${MAX_SOCKET_PATH} bytes` : null;
 }
 
@@ -140,19 +140,19 @@ export function checkTopicFilter(filter: string): string | null {
       if (level === '#' && i < levels.length - 1) return '"#" may only be the last level of a topic filter';
       continue;
     }
-    if (level.includes('#') || level.includes('+')) return '"#" and "+" have to stand alone in their level';
+    if (level.includes('#') || level.includes('+')) return '"#" and "+" must be the only character of their level';
   }
   return checkTopicText(filter);
 }
 
 /** What is wrong with a Topic Name [MQTT-4.7.1-1] [MQTT-4.7.3-1]. */
 export function checkTopicName(topic: string): string | null {
-  return /[#+]/.test(topic) ? 'a topic to publish to cannot hold "#" or "+"' : checkTopicText(topic);
+  return /[#+]/.test(topic) ? 'a topic to publish to cannot contain "#" or "+"' : checkTopicText(topic);
 }
 
 function checkTopicText(topic: string): string | null {
   if (topic === '') return 'a topic cannot be empty';
-  if (topic.includes('\0')) return 'a topic cannot hold a NUL'; // [MQTT-4.7.3-2]
+  if (topic.includes('\0')) return 'a topic cannot contain a NUL'; // [MQTT-4.7.3-2]
   return Buffer.byteLength(topic) > 65535 ? 'a topic cannot be longer than 65,535 bytes' : null; // [MQTT-4.7.3-3]
 }
 

@@ -75,7 +75,7 @@ function sourcesOf(options: RuleOptions, problems: RuleProblem[]): RuleSource[] 
     if (template.plain && to !== '' && !isTopicName(to))
       problems.push({ key: 'to', text: `"${to}" is not a topic name` });
     if (to === '' && toNng === '' && !toWebhook)
-      problems.push({ key: 'to', text: 'a topic is required: a rule does not publish to the topic it takes from' });
+      problems.push({ key: 'to', text: 'a topic is required: a rule cannot publish to its own input topic' });
     const takes = (topic: string): boolean => bridge === null && matches(filter, topic);
     return { filter, bridge, captures, to: template, takes };
   });

@@ -39,7 +39,7 @@ describe('errorText', () => {
   it.each([
     [
       'write EPROTO 809C8A783B7F0000:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/x.c:350:\n',
-      'this is no TLS (wrong version number)',
+      'the peer does not speak TLS (wrong version number)',
     ],
     [
       '809CA7FD347F0000:error:0A000410:SSL routines:ssl3_read_bytes:sslv3 alert handshake failure:../deps/x.c:1605:SSL alert number 40\n',

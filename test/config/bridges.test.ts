@@ -57,7 +57,7 @@ describe('bridges.nng', () => {
   test('without enable a bridge is off as documented and on as NanoMQ does, with a warning', () => {
     const text = 'bridges.nng.pub.p { pub_url = "inproc://a", forwards = [ { local_topic = a } ] }';
     expect(config(text).bridges.nng.pub[0].enable).toBe(false);
-    expect(warnings(text)).toEqual(['1:19 bridges.nng.pub.p.enable: is not given, so this bridge is off']);
+    expect(warnings(text)).toEqual(['1:19 bridges.nng.pub.p.enable: is not set, so this bridge is off']);
     for (const compat of ['0.25.5', '0.25.6']) {
       expect(config(`bridges.nng.compat = ${compat}\n${text}`).bridges.nng.pub[0]).toMatchObject({
         enable: true,
@@ -81,7 +81,7 @@ describe('bridges.nng', () => {
     [
       'a relative ipc path in a list',
       'bridges.nng.sub.s { enable = true, sub_url = [ "inproc://x", "ipc://gw.ipc" ] }',
-      'sub_url[1]: an absolute path is needed',
+      'sub_url[1]: an absolute path is required',
     ],
     [
       'a rule without local_topic',
@@ -89,7 +89,7 @@ describe('bridges.nng', () => {
       '2:15 bridges.nng.pub.p.forwards[0].local_topic: is missing',
     ],
     ['an empty local_topic', pub('{ local_topic = "" }'), 'local_topic: a topic cannot be empty'],
-    ['a shared filter', pub('{ local_topic = "$share/g/a" }'), 'local_topic: a shared subscription has no meaning'],
+    ['a shared filter', pub('{ local_topic = "$share/g/a" }'), 'local_topic: shared subscriptions are not possible'],
     ['a broken filter', pub('{ local_topic = "a/#/b" }'), 'local_topic: "#" may only be the last level'],
     ['QoS 3', pub('{ local_topic = a, qos = 3 }'), 'qos: 0 to 2 expected'],
     [
@@ -100,7 +100,7 @@ describe('bridges.nng', () => {
     [
       'a wildcard to publish to',
       sub('{ remote_topic = r, local_topic = "l/#" }'),
-      'local_topic: a topic to publish to cannot hold',
+      'local_topic: a topic to publish to cannot contain',
     ],
     [
       'a template nobody fills in',
@@ -110,9 +110,9 @@ describe('bridges.nng', () => {
     [
       'no topic at all',
       sub('{ }'),
-      '2:19 bridges.nng.sub.s.subscription[0].local_topic: is needed when remote_topic is empty',
+      '2:19 bridges.nng.sub.s.subscription[0].local_topic: is required when remote_topic is empty',
     ],
-    ['a delimiter as the whole remote_topic', sub('{ remote_topic = "/" }'), 'local_topic: is needed'],
+    ['a delimiter as the whole remote_topic', sub('{ remote_topic = "/" }'), 'local_topic: is required'],
     [
       'TLS without a certificate',
       'bridges.nng.pub.p { enable = true, pub_url = "tls+tcp://h:1" }',
@@ -121,12 +121,12 @@ describe('bridges.nng', () => {
     [
       'dialling nowhere',
       'bridges.nng.sub.s { enable = true, mode = dial, sub_url = "tcp://*:9900" }',
-      'needs a host and a port',
+      'requires a host and a port',
     ],
     [
       'dialling port 0',
       'bridges.nng.sub.s { enable = true, mode = dial, sub_url = "tcp://h:0" }',
-      'needs a host and a port',
+      'requires a host and a port',
     ],
     [
       'a scheme the driver lacks',
@@ -175,7 +175,7 @@ describe('bridges.nng', () => {
       sub('{ remote_topic = a, local_topic = x }, { remote_topic = "a/", local_topic = y }'),
       /an earlier rule takes the same frames/,
     ],
-    ['a topic that cannot become one', sub('{ remote_topic = "a/#", nng_delimiter = ":" }'), /cannot stand in one/],
+    ['a topic that cannot become one', sub('{ remote_topic = "a/#", nng_delimiter = ":" }'), /which cannot contain/],
     ['match with the delimiter "/"', sub('{ remote_topic = a, match = exact }'), /match: no effect/],
     [
       'an empty remote_topic with compat 0.25.6',

@@ -64,7 +64,7 @@ describe('listeners', () => {
 
   test('asking for client certificates without authorities is refused', () => {
     expect(problems(`listeners.ssl { bind = "127.0.0.1:1", ${CERT}, verify_peer = true }`)[0]).toContain(
-      'verify_peer needs the authorities',
+      'verify_peer requires trusted certificate authorities',
     );
   });
 
@@ -80,7 +80,9 @@ describe('listeners', () => {
     expect(config(open('enable = true')).listeners[0].identity).toBeNull();
     expect(config(open('use_identity_as_username = true')).listeners[0].identity).toBe('cn');
     expect(config(open('use_subject_as_username = true')).listeners[0].identity).toBe('subject');
-    expect(problems(open('use_identity_as_username = true, use_subject_as_username = true'))[0]).toContain('only one');
+    expect(problems(open('use_identity_as_username = true, use_subject_as_username = true'))[0]).toContain(
+      'cannot be combined with use_identity_as_username',
+    );
   });
 
   test('certificates by server name go with those of their listener, and wss takes those of ssl', () => {
@@ -269,7 +271,7 @@ describe('auth', () => {
       },
       aclReq: null,
     });
-    expect(problems('auth.http_auth { }')[0]).toContain('is needed');
+    expect(problems('auth.http_auth { }')[0]).toContain('is required');
     expect(problems('auth.http_auth.auth_req.url = "ftp://h"')[0]).toContain('an http:// or https:// URL expected');
     expect(config('auth.http_auth.enable = false').auth.httpAuth).toBeNull();
   });

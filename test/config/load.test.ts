@@ -181,13 +181,13 @@ describe('the schema', () => {
     [
       'a packet size no packet fits',
       'mqtt.max_packet_size = 19',
-      '1:24 mqtt.max_packet_size: at least 20 bytes are needed',
+      '1:24 mqtt.max_packet_size: at least 20 bytes are required',
     ],
     ['a missing key', 'bridges.nng.pub.p {\n enable = true\n}', '1:19 bridges.nng.pub.p.pub_url: is missing'],
     [
       'an empty list of servers',
       'upstreams.u { servers = [ ] }',
-      '1:25 upstreams.u.servers: at least one is needed, or discover',
+      '1:25 upstreams.u.servers: at least one is required, or discover',
     ],
     [
       'a block where a value belongs',

@@ -424,7 +424,7 @@ describe('bridges', () => {
       ['topic # sideways', 'no direction'],
       ['topic "" out 0 a ""', 'both prefixes'],
       ['topic a out 0 l/+/ r/', 'no wildcards'],
-      ['topic # out 0 l r', 'alone in their level'],
+      ['topic # out 0 l r', 'only character of their level'],
       ['address c.example\ntopic #', 'only once'],
     ])
       expect(wrong(`${BRIDGE}${row}`)).toContain(what);

@@ -155,11 +155,11 @@ describe('proxy', () => {
   });
 
   const refused: [string, string, string][] = [
-    ['an unknown upstream', 'default = aa', 'proxy.p.default: there is no upstreams.aa; did you mean a?'],
+    ['an unknown upstream', 'default = aa', 'proxy.p.default: upstreams.aa does not exist; did you mean a?'],
     [
       'an unknown upstream in a route',
       'default = a, routes = [ { match { clientid = x }, upstream = nope } ]',
-      'routes[0].upstream: there is no upstreams.nope',
+      'routes[0].upstream: upstreams.nope does not exist',
     ],
     ['nowhere to go', 'reject = close', 'default: is missing'],
     [
@@ -187,7 +187,7 @@ describe('proxy', () => {
     [
       'a variable of the environment that is not set',
       'default = a, set.password = "${env.NOT_SET}"',
-      'set.password: the environment has no NOT_SET',
+      'set.password: environment variable NOT_SET is not set',
     ],
     ['an unknown key', 'default = a, idel_timeout = 3s', 'idel_timeout: unknown key; did you mean idle_timeout?'],
     ['no rate', 'default = a, limit_rate.connects = fast', 'a rate such as 100/s expected'],
@@ -256,7 +256,7 @@ describe('upstreams', () => {
       'balance: round_robin |',
     );
     expect(problems('upstreams.local { servers = [ { addr = "h:1" } ] }')[0]).toContain('local is the built-in broker');
-    expect(problems('upstreams.a { }')[0]).toContain('servers: at least one is needed, or discover');
+    expect(problems('upstreams.a { }')[0]).toContain('servers: at least one is required, or discover');
   });
 
   test('discovery keeps defaults and units, and needs no server of its own', () => {
@@ -283,7 +283,7 @@ describe('upstreams', () => {
 
   test.each([
     ['default = a, protocol = wss', 'protocol: wss needs tls'],
-    ['default = a, protocol = ws, half_close = true', 'half_close: a WebSocket ends both ways at once'],
+    ['default = a, protocol = ws, half_close = true', 'half_close: WebSocket connections cannot be half-closed'],
     ['default = a, protocol = ws, non_mqtt = pass', 'non_mqtt: only MQTT is carried over WebSocket here'],
     ['default = a, websocket.path = "/x"', 'websocket: has no effect without protocol = ws or wss'],
     ['default = a, protocol = ws, websocket.path = x', 'websocket.path: any, or a path such as /mqtt expected'],

@@ -67,7 +67,7 @@ describe('addresses', () => {
   test('what is no address is refused', () => {
     for (const text of ['', '1883', 'a b:1', '::1:1883', 'user@h:1', 'http://h:1', 'h:-1', 'h:x'])
       expect(parseAddress(text)).toContain('host:port expected');
-    for (const text of ['h:70000', 'h:65536']) expect(parseAddress(text)).toBe('the port has to be 0 to 65535');
+    for (const text of ['h:70000', 'h:65536']) expect(parseAddress(text)).toBe('the port must be 0 to 65535');
   });
 
   test('loopback is what only this machine reaches', () => {
@@ -102,7 +102,7 @@ describe('URLs of SP sockets', () => {
   const bad: [string, RegExp][] = [
     ['udp://127.0.0.1:1', /unknown scheme udp/],
     ['unix:///x', /write ipc:\/\/\/path/],
-    ['ipc://gw.ipc', /absolute path is needed, as in ipc:\/\/\//],
+    ['ipc://gw.ipc', /absolute path is required, as in ipc:\/\/\//],
     [`ipc:///${'x'.repeat(120)}`, /longer than 107 bytes/],
     ['tcp://127.0.0.1', /host:port expected/],
     ['tcp://127.0.0.1:70000', /0 to 65535/],

@@ -112,7 +112,7 @@ describe('what no rule may say', () => {
     [{ from: ['a/#/b'] }, 'from: "a/#/b" is not a topic filter'],
     [{ from: ['$share/g/a'] }, 'from: "$share/g/a" is not a topic filter'],
     [{ to: 'a/+' }, 'to: "a/+" is not a topic name'],
-    [{ to: '' }, 'to: a topic is required: a rule does not publish to the topic it takes from'],
+    [{ to: '' }, 'to: a topic is required: a rule cannot publish to its own input topic'],
     [{ fallbackTopic: '#' }, 'fallback_topic: "#" is not a topic name'],
   ] as [Partial<RuleOptions>, unknown][])('%j', (options, problem) => {
     const result = compiler.compile({ ...RULE, ...options });

@@ -154,7 +154,7 @@ function buildHttpAuth(root: CheckedRoot, sink: Sink): HttpAuthConfig | null {
   const http = root.auth.http_auth;
   if (http === null || !http.enable) return null;
   if (http.auth_req === null && http.acl_req === null && http.super_req === null) {
-    sink.problem(sink.at(http), sink.path(http), 'auth_req, acl_req or super_req is needed');
+    sink.problem(sink.at(http), sink.path(http), 'auth_req, acl_req or super_req is required');
   }
   return {
     timeoutMs: http.timeout,

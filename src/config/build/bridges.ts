@@ -86,7 +86,7 @@ function buildCommon(
 ) {
   if (block.enable === null) {
     const state = compat === 'documented' ? 'off' : 'on';
-    sink.warn(sink.at(block), sink.path(block, 'enable'), `is not given, so this bridge is ${state}`);
+    sink.warn(sink.at(block), sink.path(block, 'enable'), `is not set, so this bridge is ${state}`);
   }
   const schemes = urls.map(nngScheme);
   const secure = schemes.some((scheme) => scheme === 'tls+tcp' || scheme === 'wss');
@@ -97,7 +97,7 @@ function buildCommon(
     const open = urls.some(
       (url) => /:\/\/(?:\*|0\.0\.0\.0|\[::\])?:\d|:0(?:\/|$)/.test(url) && !/^(?:ipc|abstract|inproc)/.test(url),
     );
-    if (open) sink.refuse(block, key, 'mode = dial needs a host and a port to connect to');
+    if (open) sink.refuse(block, key, 'mode = dial requires a host and a port to connect to');
   }
   const missing = block.driver === 'nanomsg' ? schemes.find((scheme) => !NANOMSG_SCHEMES.includes(scheme)) : undefined;
   if (missing !== undefined) sink.refuse(block, key, `driver = nanomsg has no ${missing}://`);
@@ -184,7 +184,7 @@ function sending(block: PubKeys | PushKeys | PairKeys, needed: boolean, sink: Si
     sink.refuse(
       block,
       'spool',
-      'driver = nanomsg does not tell whether a peer is there, so nothing can be kept for one',
+      'driver = nanomsg does not report whether a peer is connected, so nothing can be kept for it',
     );
   const holds = block.forwards.some((rule) => rule.enable && rule.qos > 0);
   if (spool > 0 && !holds && block.forwards.length > 0)
@@ -251,10 +251,10 @@ function subscriptionRule(rule: SubscriptionKeys, compat: NngCompat, sink: Sink)
     if (compat === '0.25.6')
       sink.doubt(rule, 'remote_topic', 'with compat 0.25.6 a rule without remote_topic never matches');
     else if (delimiter === '/' && rule.local_topic === '') {
-      sink.refuse(rule, 'local_topic', 'is needed when remote_topic is empty and the delimiter is "/"');
+      sink.refuse(rule, 'local_topic', 'is required when remote_topic is empty and the delimiter is "/"');
     }
   } else if (rule.local_topic === '' && /[#+\0]/.test(prefix)) {
-    sink.doubt(rule, 'remote_topic', 'without local_topic this becomes a topic, and "#" and "+" cannot stand in one');
+    sink.doubt(rule, 'remote_topic', 'without local_topic this becomes a topic, which cannot contain "#" or "+"');
   }
   if (delimiter === '/' && rule.match !== 'prefix') sink.doubt(rule, 'match', 'no effect with the delimiter "/"');
   return { ...effective(SUBSCRIPTION, rule), nngDelimiter: delimiter, source: sink.at(rule) };

@@ -73,7 +73,7 @@ export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig
   if (http.auth_type === 'jwt' && jwtPublicKeyfile === null)
     sink.refuse(http, 'jwt', 'auth_type = jwt needs jwt.public.keyfile');
   if (http.auth_type !== 'basic' && users.length > 0) {
-    const why = http.auth_type === 'jwt' ? 'tokens only are taken' : 'nobody is asked who he is';
+    const why = http.auth_type === 'jwt' ? 'accepts only tokens' : 'requires no login';
     sink.doubt(http, 'auth_type', `with ${http.auth_type} ${why}: the users have no effect on console and API`);
   }
   const guarded = http.auth_type === 'jwt' || (http.auth_type === 'basic' && hasCredentials);
@@ -111,7 +111,7 @@ export function buildMetrics(root: CheckedRoot, sink: Sink): MetricsConfig | nul
     sink.refuse(metrics, 'auth', 'basic needs username and password of http_server, or its users');
   }
   if (metrics.auth === 'none' && !isLoopback(host)) {
-    sink.doubt(metrics, 'bind', 'everybody who reaches this address can read the metrics');
+    sink.doubt(metrics, 'bind', 'anyone who can reach this address can read the metrics');
   }
   return { bind: metrics.bind, host, port, auth: metrics.auth, source: sink.at(metrics) };
 }
@@ -123,7 +123,7 @@ export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | nul
   if (webhook.tls !== null && !webhook.url.startsWith('https:'))
     sink.doubt(webhook, 'tls', 'no effect with this url; https:// speaks TLS');
   if ((webhook.tls?.cert ?? null) !== null && webhook.tls?.key === null)
-    sink.refuse(webhook.tls, 'key', 'a certificate needs its private key');
+    sink.refuse(webhook.tls, 'key', 'is required together with cert');
   return {
     url: webhook.url,
     headers: webhook.headers,

@@ -103,7 +103,7 @@ function checkIdentity(block: SslKeys, tls: SslKeys, sink: Sink): void {
       sink.doubt(block, key, 'without verify_peer no client is asked for a certificate, so nobody gets in');
   }
   if (block.use_identity_as_username && block.use_subject_as_username) {
-    sink.refuse(block, 'use_subject_as_username', 'only one of this and use_identity_as_username can name the user');
+    sink.refuse(block, 'use_subject_as_username', 'cannot be combined with use_identity_as_username');
   }
 }
 

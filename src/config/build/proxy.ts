@@ -34,7 +34,11 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
   checkTemplates(block, hasEnv, sink);
   const { host, port } = address(block.bind);
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
-    sink.refuse(block.tls, 'use_identity_as_username', 'needs verify_peer, else anybody could be anyone');
+    sink.refuse(
+      block.tls,
+      'use_identity_as_username',
+      'requires verify_peer: without it, a client could claim any name',
+    );
   }
   const { tls, websocket, routes, map, split, deny, allow, filter, inspect, ...own } = effective(PROXY.item, block);
   checkShares(block.split, sink);
@@ -69,13 +73,14 @@ function checkTargets(block: ProxyKeys, pools: readonly string[], sink: Sink): v
     if (value === LOCAL || pools.includes(value)) return;
     const close = nearest(value, pools);
     const hint = close === null ? '' : `; did you mean ${close}?`;
-    sink.refuse(owner, key, `there is no upstreams.${value}${hint}`);
+    sink.refuse(owner, key, `upstreams.${value} does not exist${hint}`);
   };
   for (const route of block.routes) {
     if (route.upstream !== null) target(route, 'upstream', route.upstream);
-    else if (route.split.length === 0) sink.refuse(route, 'upstream', 'is missing: upstream or split has to be given');
+    else if (route.split.length === 0)
+      sink.refuse(route, 'upstream', 'is missing: either upstream or split is required');
     if (route.upstream !== null && route.split.length > 0)
-      sink.refuse(route, 'split', 'upstream is given already: one of both');
+      sink.refuse(route, 'split', 'cannot be combined with upstream');
     for (const share of route.split) target(share, 'upstream', share.upstream);
   }
   for (const share of block.split) target(share, 'upstream', share.upstream);
@@ -123,7 +128,7 @@ function mapEntries(map: NonNullable<ProxyKeys['map']>, sink: Sink): MapEntry[] 
 
 function checkUdp(block: ProxyKeys, sink: Sink): void {
   if (block.protocol !== 'udp') return;
-  if (block.preread) sink.refuse(block, 'protocol', 'udp carries no CONNECT: preread = false is needed');
+  if (block.preread) sink.refuse(block, 'protocol', 'protocol = udp requires preread = false: it carries no CONNECT');
   if (block.tls !== null) sink.refuse(block, 'tls', 'protocol = udp has no TLS');
   if (block.proxy_protocol) sink.refuse(block, 'proxy_protocol', 'protocol = udp has no PROXY protocol header');
   if (block.default === LOCAL) sink.refuse(block, 'default', 'the built-in broker does not speak udp');
@@ -140,7 +145,7 @@ function checkWeb(block: ProxyKeys, sink: Sink): void {
   }
   if (block.protocol === 'wss' && block.tls === null) sink.refuse(block, 'protocol', 'wss needs tls');
   if (block.protocol === 'ws' && block.tls !== null) sink.refuse(block, 'protocol', 'with tls it is wss');
-  if (block.half_close) sink.refuse(block, 'half_close', 'a WebSocket ends both ways at once');
+  if (block.half_close) sink.refuse(block, 'half_close', 'WebSocket connections cannot be half-closed');
   if (block.non_mqtt === 'pass') sink.refuse(block, 'non_mqtt', 'only MQTT is carried over WebSocket here');
 }
 
@@ -162,14 +167,18 @@ function checkFilter(block: ProxyKeys, sink: Sink): void {
   }
   if (!block.preread) sink.refuse(block, 'inspect', 'preread = false reads no packets');
   if (block.non_mqtt === 'pass')
-    sink.refuse(block, 'non_mqtt', 'bytes that are no MQTT cannot be inspected: close is needed with inspect = true');
+    sink.refuse(block, 'non_mqtt', 'inspect = true requires non_mqtt = close: only MQTT can be inspected');
   const { prefix } = block.filter;
   if (/[+#\0]/.test(prefix.replace(/\$\{[^}]*\}/g, '')))
     sink.refuse(block.filter, 'prefix', 'no wildcards in a prefix');
   // Variables hold no slash, so one a level, with an end, keeps the prefixes of two clients apart.
-  else if (prefix !== '' && !prefix.endsWith('/')) sink.refuse(block.filter, 'prefix', 'has to end with /');
+  else if (prefix !== '' && !prefix.endsWith('/')) sink.refuse(block.filter, 'prefix', 'must end with /');
   else if (prefix.split('/').some((level) => level.split('${').length > 2))
-    sink.refuse(block.filter, 'prefix', 'one variable a level: two could be put together in two ways');
+    sink.refuse(
+      block.filter,
+      'prefix',
+      'only one variable per level: with two, different values could give the same prefix',
+    );
 }
 
 /** Topics lead to pools, of which each knows a client by one id. */
@@ -219,8 +228,8 @@ function noPool(name: string, pools: readonly string[]): string {
 /** Without preread nothing of CONNECT is known. */
 function checkPlain(block: ProxyKeys, sink: Sink): void {
   const rewrites = Object.values(block.set).some((value) => value !== undefined);
-  if (rewrites) sink.refuse(block, 'set', 'preread = false passes bytes as they are, so CONNECT cannot be rewritten');
-  if (block.routes.length > 0) sink.refuse(block, 'routes', 'preread = false reads no CONNECT, so no route can fit');
+  if (rewrites) sink.refuse(block, 'set', 'preread = false forwards bytes unread, so CONNECT cannot be rewritten');
+  if (block.routes.length > 0) sink.refuse(block, 'routes', 'preread = false reads no CONNECT, so no route can match');
   if (block.map !== null) sink.refuse(block, 'map', 'preread = false reads no CONNECT, only default is used');
   if (block.split.length > 0) sink.refuse(block, 'split', 'preread = false reads no CONNECT, only default is used');
   if (block.limit_conn.per_clientid > 0)
@@ -228,12 +237,12 @@ function checkPlain(block: ProxyKeys, sink: Sink): void {
   if (block.limit_conn.per_username > 0)
     sink.refuse(block.limit_conn, 'per_username', 'preread = false knows no username');
   if (block.allow.length + block.deny.length > 0)
-    sink.refuse(block, block.deny.length > 0 ? 'deny' : 'allow', 'preread = false knows nothing that could fit');
+    sink.refuse(block, block.deny.length > 0 ? 'deny' : 'allow', 'with preread = false, nothing can be matched');
 }
 
 function checkEnv(owner: object, key: string, template: string | null | undefined, hasEnv: HasEnv, sink: Sink): void {
   for (const [, name] of (template ?? '').matchAll(/\$\{env\.([A-Za-z0-9_]+)\}/g)) {
-    if (!hasEnv(name)) sink.refuse(owner, key, `the environment has no ${name}`);
+    if (!hasEnv(name)) sink.refuse(owner, key, `environment variable ${name} is not set`);
   }
 }
 
@@ -243,7 +252,7 @@ export function buildUpstreams(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): U
 
 function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: Sink): UpstreamConfig {
   if (name === LOCAL)
-    sink.problem(sink.at(block), sink.path(block), `${LOCAL} is the built-in broker; another name is needed`);
+    sink.problem(sink.at(block), sink.path(block), `${LOCAL} is the built-in broker; use another name`);
   const hashes = block.balance === 'hash' || block.balance === 'consistent_hash';
   if (!hashes && sink.written(block, 'hash_key'))
     sink.doubt(block, 'hash_key', 'only balance = hash and consistent_hash use it');
@@ -253,9 +262,9 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
     sink.refuse(block, 'path', 'has no effect without protocol = ws');
   checkEnv(block, 'hash_key', block.hash_key, hasEnv, sink);
   if (block.health !== null && block.health.password !== null && block.health.username === null)
-    sink.refuse(block.health, 'password', 'needs a username');
+    sink.refuse(block.health, 'password', 'requires a username');
   if (block.servers.length === 0 && block.discover === null)
-    sink.refuse(block, 'servers', 'at least one is needed, or discover');
+    sink.refuse(block, 'servers', 'at least one is required, or discover');
   else if (block.servers.length > 0 && block.servers.every((server) => server.down) && block.discover === null)
     sink.doubt(block, 'servers', 'every server is down');
   const own = effective(UPSTREAMS.item, block);

@@ -30,7 +30,7 @@ export function buildRules(root: CheckedRoot, sink: Sink): RuleConfig[] {
 export function buildRule(name: string, block: ValueOf<typeof RULE>, sink: Sink): RuleConfig {
   const rule = effective(RULE, block);
   if (rule.to === '' && rule.toNng === '' && !rule.toWebhook)
-    sink.refuse(block, 'to', 'is required: a rule does not publish to the topic it takes from');
+    sink.refuse(block, 'to', 'is required: a rule cannot publish to its own input topic');
   if (rule.by > 0 && rule.changed === '') sink.doubt(block, 'by', 'no effect without changed');
   if (rule.fallbackTopic !== '' && !rule.to.includes('{json:'))
     sink.doubt(block, 'fallback_topic', 'no effect without {json:} in to');

@@ -29,7 +29,7 @@ export function tlsServer(block: TlsKeys, sink: Sink): TlsServerConfig | null {
   if (keyfile === null) sink.refuse(block, 'keyfile', 'TLS needs a private key');
   if (certfile === null) sink.refuse(block, 'certfile', 'TLS needs a certificate');
   if (block.verify_peer && block.cacertfile === null)
-    sink.refuse(block, 'cacertfile', 'verify_peer needs the authorities to trust');
+    sink.refuse(block, 'cacertfile', 'verify_peer requires trusted certificate authorities');
   if (block.fail_if_no_peer_cert && !block.verify_peer) {
     sink.doubt(
       block,

@@ -30,52 +30,65 @@ const ACL_WHO = {
 /** A mistake here could leave the gateway open, so unknown keys are errors. */
 export const ACL_RULE = block(
   {
-    permit: word(['allow', 'deny'], { text: 'What a client that fits gets.', example: 'allow' }),
-    action: word(['publish', 'subscribe', 'pubsub'], { default: 'pubsub', text: 'What the rule is about.' }),
+    permit: word(['allow', 'deny'], { text: 'What clients that match are given.', example: 'allow' }),
+    action: word(['publish', 'subscribe', 'pubsub'], { default: 'pubsub', text: 'Actions the rule covers.' }),
     topics: list(text({ text: 'A topic filter.' }), {
       single: true,
-      text: `Topic filters; \${clientid} and \${username} stand for those of the client, a leading @ takes a filter literally. Empty = every topic.`,
+      text: `Topic filters; \${clientid} and \${username} are replaced by those of the client; after a leading @ the filter is literal. Empty = every topic.`,
       example: [`dev/\${clientid}/#`],
     }),
     ...ACL_WHO,
-    and: list(block(ACL_WHO, { unknown: 'error', text: 'A condition.' }), { text: 'All of these have to fit.' }),
-    or: list(block(ACL_WHO, { unknown: 'error', text: 'A condition.' }), { text: 'One of these has to fit.' }),
+    and: list(block(ACL_WHO, { unknown: 'error', text: 'A condition.' }), { text: 'All of these must match.' }),
+    or: list(block(ACL_WHO, { unknown: 'error', text: 'A condition.' }), { text: 'At least one of these must match.' }),
   },
-  { unknown: 'error', text: 'One rule; the first that fits decides.' },
+  { unknown: 'error', text: 'One rule. The first rule that matches decides.' },
 );
 export const HTTP_REQUEST = {
   url: masked(maskUrl, text({ text: 'Address of the service.', example: 'http://127.0.0.1:8080/mqtt/auth' })),
-  method: word(['post', 'get'], { default: 'post', text: 'Parameters go into the body (post) or into the URL (get).' }),
+  method: word(['post', 'get'], {
+    default: 'post',
+    text: 'HTTP method. post sends the parameters in the body, get in the URL.',
+  }),
   headers: pairs({
     secret: SECRET_HEADER,
     text: 'Headers to send.',
     example: { 'content-type': 'application/x-www-form-urlencoded' },
   }),
   params: pairs({
-    text: 'Parameters: %u username, %c client id, %a address, %P password, %p port, %C and %d subject of the certificate, %t topic, %m mountpoint, %A action, %r protocol.',
+    text: 'Parameters to send: %u username, %c client id, %a address, %P password, %p port, %C and %d subject of the certificate, %t topic, %m mountpoint, %A action, %r protocol.',
     example: { clientid: '%c', username: '%u', password: '%P' },
   }),
   ssl: ignored('TLS settings of this request have no effect', 'block'),
 };
 const HTTP_AUTH = optional(
   {
-    enable: flag({ default: true, text: 'Whether the service is asked.' }),
-    timeout: duration({ default: '5s', min: 1, text: 'Time for an answer; without one the client is refused.' }),
-    connect_timeout: duration({ default: '5s', min: 1, text: 'Time to connect to the service.' }),
-    pool_size: int({ default: 32, min: 1, max: 1024, text: 'Requests at once.' }),
-    cache_ttl: duration({ default: '0s', text: 'How long an answer about rights is remembered. 0 = not at all.' }),
-    auth_req: optional(HTTP_REQUEST, { unknown: 'error', text: 'Asked at CONNECT; status 200 lets the client in.' }),
+    enable: flag({ default: true, text: 'Whether the service is used.' }),
+    timeout: duration({
+      default: '5s',
+      min: 1,
+      text: 'Time allowed for an answer; without one the client is refused.',
+    }),
+    connect_timeout: duration({ default: '5s', min: 1, text: 'Time allowed to connect to the service.' }),
+    pool_size: int({ default: 32, min: 1, max: 1024, text: 'Largest number of concurrent requests.' }),
+    cache_ttl: duration({ default: '0s', text: 'How long permission answers are cached. 0 = no cache.' }),
+    auth_req: optional(HTTP_REQUEST, {
+      unknown: 'error',
+      text: 'Request sent at CONNECT; status 200 accepts the client.',
+    }),
     super_req: optional(HTTP_REQUEST, {
       unknown: 'error',
-      text: 'Asked at CONNECT; 200 allows everything that acl_req would be asked about.',
+      text: 'Request sent at CONNECT; status 200 allows everything that acl_req would check.',
     }),
-    acl_req: optional(HTTP_REQUEST, { unknown: 'error', text: 'Asked for a publish or subscribe; 200 allows it.' }),
+    acl_req: optional(HTTP_REQUEST, {
+      unknown: 'error',
+      text: 'Request sent for a publish or subscribe; status 200 allows it.',
+    }),
   },
-  { unknown: 'error', text: 'Users and rights are asked for over HTTP.' },
+  { unknown: 'error', text: 'Authentication and permissions from an HTTP service.' },
 );
 
 export const JWT = {
-  enable: flag({ default: true, text: 'Whether tokens are taken.' }),
+  enable: flag({ default: true, text: 'Whether tokens are accepted.' }),
   secret: text({
     default: null,
     secret: true,
@@ -125,97 +138,97 @@ export const JWT = {
     example: '/etc/tidegate/certs/gateway.key',
   }),
   algorithms: list(text({ text: 'An algorithm, e.g. ES256.' }), {
-    text: 'Algorithms that are taken; empty = all that fit the key.',
+    text: 'Accepted algorithms; empty = all that suit the key.',
     example: ['ES256'],
   }),
-  issuer: text({ default: null, text: 'What the claim iss has to be.', example: 'https://login.example' }),
-  audience: text({ default: null, text: 'What the claim aud has to hold.', example: 'tidegate' }),
-  require_expiry: flag({ default: true, text: 'Refuse tokens without the claim exp, which would hold for ever.' }),
-  clock_tolerance: duration({ default: '5s', max: 3_600_000, text: 'How far the clocks may differ.' }),
+  issuer: text({ default: null, text: 'Required value of the claim iss.', example: 'https://login.example' }),
+  audience: text({ default: null, text: 'Value that the claim aud must contain.', example: 'tidegate' }),
+  require_expiry: flag({ default: true, text: 'Refuse tokens without the claim exp, because they never expire.' }),
+  clock_tolerance: duration({ default: '5s', max: 3_600_000, text: 'Largest accepted difference between the clocks.' }),
   username_claims: list(text({ text: 'A claim.' }), {
     default: ['username', 'sub'],
-    text: 'The first of these that a token has is the username.',
+    text: 'The first of these claims found in the token is the username.',
   }),
-  clientid_claim: text({ default: 'clientid', text: 'Where a token has this claim, the client id has to be equal.' }),
+  clientid_claim: text({ default: 'clientid', text: 'If the token has this claim, the client id must equal it.' }),
   acl_claim: text({
     default: 'acl',
-    text: 'Where a token has this claim, it is all the client may do: { "pub": [filters], "sub": [filters], "all": [filters] }.',
+    text: 'If the token has this claim, the client has only the permissions it lists: { "pub": [filters], "sub": [filters], "all": [filters] }.',
   }),
 };
 const AUTH_LIMITS = block(
   {
     per_user_and_address: int({
       default: 20,
-      text: 'Failed logins of one user from one address before further ones are refused unseen. 0 = no limit.',
+      text: 'Failed logins of one user from one address before further logins are refused without a check. 0 = no limit.',
     }),
-    per_address: int({ default: 0, text: 'The same for all users of an address. 0 = no limit.' }),
+    per_address: int({ default: 0, text: 'Failed logins from one address, all users together. 0 = no limit.' }),
     per_user: int({
       default: 0,
-      text: 'The same for a user from all addresses but those it has logged in from before. 0 = no limit.',
+      text: 'Failed logins of one user from all addresses, except those the user has logged in from before. 0 = no limit.',
     }),
-    window: duration({ default: '1m', min: 1, text: 'Failures older than this are forgotten.' }),
-    lock: duration({ default: '10s', min: 1, text: 'How long logins are refused; twice as long each time.' }),
-    max_lock: duration({ default: '15m', min: 1, text: 'The longest of these times.' }),
+    window: duration({ default: '1m', min: 1, text: 'Failures older than this do not count.' }),
+    lock: duration({ default: '10s', min: 1, text: 'How long logins are refused. Doubles each time, up to max_lock.' }),
+    max_lock: duration({ default: '15m', min: 1, text: 'Longest time logins are refused.' }),
     exempt: list(text({ text: 'Address or network.', check: checkNetwork }), {
       default: ['127.0.0.0/8', '::1'],
-      text: 'Addresses and networks that are never locked; per_user holds for them all the same.',
+      text: 'Addresses and networks that are never locked; per_user still applies to them.',
     }),
   },
-  { unknown: 'error', text: 'Against guessing of passwords.' },
+  { unknown: 'error', text: 'Protection against password guessing.' },
 );
 
 export const AUTH = block(
   {
     allow_anonymous: flag({
       default: null,
-      text: 'Let clients in that send no username; absent = only while every listener is on loopback or a Unix socket and there is no source of passwords.',
+      text: 'Accept clients that send no username. Absent = only while all listeners are on loopback or a Unix socket and no password source is configured.',
       example: false,
     }),
     password_file: text({
       default: null,
-      text: 'Users and hashed passwords, a file of mosquitto_passwd.',
+      text: 'Users and hashed passwords: a file in the format of mosquitto_passwd.',
       example: '/etc/tidegate/passwd',
     }),
     acl_file: text({
       default: null,
-      text: "Rights, a file in mosquitto's acl_file format.",
+      text: "Permissions: a file in the format of mosquitto's acl_file.",
       example: '/etc/tidegate/acl',
     }),
     acl_subscribe: word(['mosquitto', 'truthful'], {
       default: 'mosquitto',
-      text: 'With acl_file a SUBSCRIBE is granted and delivery filtered (mosquitto), or refused where nothing could ever be delivered (truthful).',
+      text: 'How acl_file applies to SUBSCRIBE. mosquitto: always granted, messages are checked on delivery. truthful: refused if no message could ever be delivered.',
     }),
     check_retain_source: flag({
       default: true,
-      text: 'Deliver a retained message only while the one who published it may still write its topic.',
+      text: 'Deliver a retained message only while its publisher still has permission to write the topic.',
     }),
     session_owner: word(['user', 'client_id'], {
       default: 'user',
-      text: 'Who may use a client id that has a session: only its user, or whoever is let in with it, as in mosquitto.',
+      text: 'Who may take over a session. user: only the user that created it. client_id: any accepted client with the same client id, as in mosquitto.',
     }),
-    password: pairs({ secret: true, text: 'Users and their passwords in clear.', example: { alice: 'change-me' } }),
+    password: pairs({ secret: true, text: 'Users and their plain-text passwords.', example: { alice: 'change-me' } }),
     acl: optional(
       {
-        enable: flag({ default: true, text: 'Whether the rules are in force.' }),
+        enable: flag({ default: true, text: 'Whether the rules are applied.' }),
         rules: list(ACL_RULE, { text: 'Rules in order.' }),
       },
-      { unknown: 'error', text: 'Rights as a list of rules.' },
+      { unknown: 'error', text: 'Permissions as a list of rules.' },
     ),
-    no_match: word(['allow', 'deny'], { default: 'allow', text: 'What auth.acl gives when no rule fits.' }),
+    no_match: word(['allow', 'deny'], { default: 'allow', text: 'Result when no rule of auth.acl matches.' }),
     deny_action: word(['ignore', 'disconnect'], {
       default: 'ignore',
-      text: 'Whether a denied publish or subscribe ends the connection.',
+      text: 'Reaction to a denied publish or subscribe: ignore it, or close the connection.',
     }),
     scram_file: text({
       default: null,
-      text: 'Users for SCRAM-SHA-256, lines of username:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.',
+      text: 'Users for SCRAM-SHA-256; one line per user: username:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.',
       example: '/etc/tidegate/scram',
     }),
-    jwt: optional(JWT, { unknown: 'error', text: 'Clients that send a token as their password.' }),
+    jwt: optional(JWT, { unknown: 'error', text: 'Authentication with a token sent as the password.' }),
     limits: AUTH_LIMITS,
     http_auth: HTTP_AUTH,
-    cache: needless('verdicts are remembered as long as they hold; no effect', 'block'),
+    cache: needless('verdicts are cached while they are valid; no effect', 'block'),
     enable: ignored('authentication cannot be switched off as a whole; no effect', 'true | false'),
   },
-  { unknown: 'warn', text: 'Who may connect and what they may do.' },
+  { unknown: 'warn', text: 'Authentication and permissions.' },
 );

@@ -1,4 +1,4 @@
-// The words the schema is written in, for keys that hold others: lists, blocks, blocks with free names, names with a text each.
+// The words the schema is written in, for keys that hold others: lists, blocks, blocks with free names, map of texts.
 // Used by schema*.ts. Checked blocks are objects without prototype, so that no name in a file can reach one.
 
 import type { Sink } from '../sink.ts';
@@ -36,7 +36,7 @@ export function list<T>(
         return one === undefined ? undefined : [one];
       }
       if (node.kind !== 'list') return sink.problem(node.at, path, `a list expected, not ${kindOf(node)}`);
-      if (node.items.length < min) return sink.problem(node.at, path, 'at least one is needed');
+      if (node.items.length < min) return sink.problem(node.at, path, 'at least one is required');
       return node.items.map((entry, i) => item.read(entry, `${path}[${i}]`, sink) as T);
     },
     missing: (at, path, sink) => (min > 0 ? required(at, path, sink) : fallback),
@@ -200,7 +200,7 @@ export function group<F extends Fields>(
   };
 }
 
-/** Free names with a text each: headers, user properties, users with passwords. */
+/** Free map of texts: headers, user properties, users with passwords. */
 export function pairs(options: {
   readonly text: string;
   /** Which values are secret: all, none, or those whose name fits. */
@@ -211,7 +211,7 @@ export function pairs(options: {
   const isSecret = (name: string) => (typeof secret === 'boolean' ? secret : secret.test(name));
   return {
     doc: {
-      type: 'names with a text each',
+      type: 'map of texts',
       default: null,
       text: options.text,
       secret: secret === true,

@@ -10,7 +10,7 @@ import { withPreset } from './preset.ts';
 
 function checkRuleFilter(filter: string): string | null {
   if (filter.startsWith('$share/'))
-    return 'a shared subscription has no meaning in a bridge: every rule gets every message';
+    return 'shared subscriptions are not possible in a bridge: every rule receives every message';
   return checkTopicFilter(filter);
 }
 
@@ -28,46 +28,49 @@ const DELIMITER = text({
   default: '/',
   strict: true,
   nul: true,
-  text: 'What stands between topic and payload, any bytes of UTF-8; empty = "/". A NUL is written \\u0000.',
+  text: 'Separator between topic and payload, any UTF-8 text; empty = "/". Write a NUL as \\u0000.',
 });
 const FRAME = word(['topic', 'payload'], {
   default: 'topic',
-  text: 'topic: topic, delimiter and payload; payload: the payload alone, as eKuiper and Neuron have it.',
+  text: 'Content of a frame. topic: topic, delimiter and payload. payload: only the payload, as eKuiper and Neuron use it.',
 });
 const TRACE = (where: string) =>
   word(['strip', 'keep', 'add'], {
     default: 'keep',
-    text: `The 26 bytes of a trace header in front of the payload: strip = take off, keep = leave, add = ${where}.`,
+    text: `Trace header (26 bytes) in front of the payload: strip = remove, keep = leave as it is, add = ${where}.`,
   });
 
 export const FORWARD = block(
   {
-    enable: flag({ default: true, text: 'Whether the rule is in force.' }),
+    enable: flag({ default: true, text: 'Whether the rule is active.' }),
     local_topic: text({
-      text: 'MQTT topic filter; what matches is sent.',
+      text: 'MQTT topic filter of the messages to send.',
       check: checkRuleFilter,
       example: 'sensor/#',
     }),
-    remote_topic: text({ default: '', text: 'What the frame begins with; empty = the topic of the message.' }),
+    remote_topic: text({ default: '', text: 'Topic at the start of the frame; empty = the topic of the message.' }),
     nng_delimiter: DELIMITER,
     qos: QOS(
-      'Highest QoS the rule takes; above 0 a publish is acknowledged when the frame is in the queue of every peer.',
+      'Highest QoS used by the rule. Above 0, the publisher is acknowledged only once the frame is queued for every peer.',
     ),
     retain: word(['any', 'live', 'retained'], {
       default: 'any',
-      text: 'any: retained publishes too; live: only those without RETAIN; retained: any, and the stored ones when the bridge starts.',
+      text: 'any: also publishes with RETAIN. live: only publishes without RETAIN. retained: as any, and the stored messages when the bridge starts.',
     }),
-    from: word(['any', 'mqtt'], { default: 'any', text: 'mqtt: not what other bridges brought in.' }),
+    from: word(['any', 'mqtt'], {
+      default: 'any',
+      text: 'Origin of the messages. mqtt: excludes messages from other bridges.',
+    }),
     payload: word(['raw', 'base64', 'json'], {
       default: 'raw',
-      text: 'raw: payload as it is; base64: as text; json: an object with topic, qos, retain and payload.',
+      text: 'Encoding of the payload. raw: unchanged. base64: as Base64 text. json: an object with topic, qos, retain and payload.',
     }),
     frame: FRAME,
-    trace: TRACE('with the ids of the User Property traceparent, else with new ones'),
+    trace: TRACE('insert one with the ids of the User Property traceparent, or with new ids'),
     rate_limit: int({
       default: 0,
       max: 1_000_000_000,
-      text: 'Messages a second the rule passes on, the rest is dropped and counted; 0 = no limit.',
+      text: 'Largest rate of the rule, messages per second; further ones are dropped and counted. 0 = no limit.',
     }),
   },
   { unknown: 'error', text: 'One rule.' },
@@ -75,35 +78,35 @@ export const FORWARD = block(
 
 export const SUBSCRIPTION = block(
   {
-    enable: flag({ default: true, text: 'Whether the rule is in force.' }),
-    remote_topic: text({ default: '', text: 'What a frame has to begin with.' }),
+    enable: flag({ default: true, text: 'Whether the rule is active.' }),
+    remote_topic: text({ default: '', text: 'Required start of a frame.' }),
     nng_delimiter: DELIMITER,
     local_topic: text({
       default: '',
-      text: 'MQTT topic to publish to; may hold {topic}, {suffix} and {json:field}; empty = the topic found in the frame.',
+      text: 'MQTT topic to publish to; may contain {topic}, {suffix} and {json:field}. Empty = the topic found in the frame.',
       check: checkTemplate,
     }),
     qos: QOS('QoS of the publish.'),
     retain: flag({ default: false, text: 'Whether the publish is retained.' }),
     match: word(['prefix', 'level', 'exact'], {
       default: 'prefix',
-      text: 'What may stand between remote_topic and the delimiter: anything, only further levels, or nothing.',
+      text: 'What may follow remote_topic before the delimiter. prefix: anything. level: further topic levels only. exact: nothing.',
     }),
     payload: word(['raw', 'base64', 'json'], {
       default: 'raw',
-      text: 'raw: payload as it is; base64: decoded; json: the member payload of an object.',
+      text: 'Encoding of the payload. raw: unchanged. base64: is decoded. json: the member payload of an object.',
     }),
     frame: FRAME,
-    trace: TRACE('where there is none; what strip takes off becomes the User Property traceparent'),
+    trace: TRACE('insert one where there is none. A header removed by strip becomes the User Property traceparent'),
     fallback_topic: text({
       default: '',
-      text: 'Where a {json:} field of local_topic is missing; empty = the frame is dropped and counted.',
+      text: 'Topic used when a {json:} field of local_topic is missing. Empty = the frame is dropped and counted.',
       check: (topic) => (topic === '' ? null : checkTopicName(topic)),
     }),
     rate_limit: int({
       default: 0,
       max: 1_000_000_000,
-      text: 'Messages a second the rule passes on, the rest is dropped and counted; 0 = no limit.',
+      text: 'Largest rate of the rule, messages per second; further ones are dropped and counted. 0 = no limit.',
     }),
   },
   { unknown: 'error', text: 'One rule.' },
@@ -112,28 +115,34 @@ export const SUBSCRIPTION = block(
 const NNG_COMMON = {
   enable: flag({
     default: null,
-    text: 'Whether the bridge runs; absent = off (with compat 0.25.5 or 0.25.6: on).',
+    text: 'Whether the bridge runs. Absent = off (with compat 0.25.5 or 0.25.6: on).',
     example: true,
   }),
   preset: word(['none', 'ekuiper', 'neuron', 'nngproxy'], {
     default: 'none',
-    text: 'What a known peer needs, as other defaults: URL, mode, frame, trace, overflow, spool and qos.',
+    text: 'Defaults that suit a known peer: URL, mode, frame, trace, overflow, spool and qos.',
   }),
-  mode: word(['listen', 'dial'], { default: 'listen', text: 'Wait for peers, or connect to one and keep trying.' }),
+  mode: word(['listen', 'dial'], {
+    default: 'listen',
+    text: 'listen: wait for peers. dial: connect to a peer and keep retrying.',
+  }),
   clientid: text({
     default: null,
-    text: 'Client id for rights and loops; absent = a random one.',
+    text: 'Client id used for permissions and loop detection. Absent = a random one.',
     example: 'nng-bridge',
   }),
-  driver: word(['native', 'nanomsg'], { default: 'native', text: 'native, or the C library of the package nanomsg.' }),
+  driver: word(['native', 'nanomsg'], {
+    default: 'native',
+    text: 'SP implementation: native, or the C library of the package nanomsg.',
+  }),
   recv_max_size: size({
     default: '16MB',
-    text: 'Largest frame taken; a peer that announces more is closed. 0 = no limit.',
+    text: 'Largest frame accepted; a peer that announces a larger one is disconnected. 0 = no limit.',
   }),
   reconnect_max: duration({
     default: '30s',
     min: 10,
-    text: 'Longest pause between two attempts to connect or to listen.',
+    text: 'Longest delay between two attempts to connect or listen.',
   }),
   ipc_mode: text({ default: null, text: 'Permissions of ipc sockets, octal.', check: checkMode, example: '0660' }),
   ipc_group: text({ default: null, text: 'Group of ipc sockets, a name or number.', example: 'tidegate' }),
@@ -141,7 +150,7 @@ const NNG_COMMON = {
     { ...TLS_CLIENT, ...TLS_SERVER },
     {
       unknown: 'error',
-      text: 'For tls+tcp and wss URLs. Listening: keyfile, certfile, cacertfile, verify_peer; dialling: ca, cert, key, verify, servername.',
+      text: 'TLS for tls+tcp and wss URLs. With mode listen: keyfile, certfile, cacertfile, verify_peer. With mode dial: ca, cert, key, verify, servername.',
     },
   ),
 };
@@ -149,28 +158,28 @@ function urls(direction: string) {
   return list(text({ text: 'A URL.', check: checkNngUrl }), {
     min: 1,
     single: true,
-    text: `Where the ${direction} socket listens or what it dials: one URL or several.`,
+    text: `URLs on which the ${direction} socket listens or which it dials: one or several.`,
     example: 'tcp://127.0.0.1:9900',
   });
 }
 
 function sending(overflow: 'drop_oldest' | 'block') {
   return {
-    send_buffer: size({ default: '4MB', min: 1, text: 'Bytes that may wait for one peer.' }),
+    send_buffer: size({ default: '4MB', min: 1, text: 'Largest size of the send queue of one peer, in bytes.' }),
     overflow: word(['drop_oldest', 'drop_newest', 'block'], {
       default: overflow,
-      text: 'When a peer has no room: drop for that peer, or slow down publishers of QoS 1 and 2.',
+      text: 'When the queue of a peer is full: drop messages for that peer, or slow down publishers of QoS 1 and 2.',
     }),
     spool: size({
       default: '0',
-      text: 'Bytes of frames kept while no peer is there (rules with qos 1 or 2), across restarts with persistence. 0 = none.',
+      text: 'Bytes of frames kept while no peer is connected (rules with qos 1 or 2); with persistence also across restarts. 0 = none.',
     }),
-    forwards: list(FORWARD, { text: 'MQTT to NNG, in order; every rule that matches sends.' }),
+    forwards: list(FORWARD, { text: 'Rules MQTT to NNG. Every rule that matches sends.' }),
   };
 }
 const RECEIVING = {
   subscription: list(SUBSCRIPTION, {
-    text: 'NNG to MQTT; the rule with the longest remote_topic that fits publishes.',
+    text: 'Rules NNG to MQTT. Of the rules that match, the one with the longest remote_topic publishes.',
   }),
 };
 
@@ -189,13 +198,13 @@ export const NNG_SUB = withPreset(
 export const NNG_PUSH = withPreset(
   block(
     { ...NNG_COMMON, push_url: urls('push'), ...sending('block') },
-    { unknown: 'error', text: 'MQTT to NNG: an SP pipeline (push0), each frame to one peer that is ready.' },
+    { unknown: 'error', text: 'MQTT to NNG: an SP pipeline (push0). Each frame goes to one peer that is ready.' },
   ),
 );
 export const NNG_PULL = withPreset(
   block(
     { ...NNG_COMMON, pull_url: urls('pull'), ...RECEIVING },
-    { unknown: 'error', text: 'NNG to MQTT: the end of an SP pipeline (pull0).' },
+    { unknown: 'error', text: 'NNG to MQTT: the receiving end of an SP pipeline (pull0).' },
   ),
 );
 export const NNG_PAIR = withPreset(
@@ -203,28 +212,35 @@ export const NNG_PAIR = withPreset(
     {
       ...NNG_COMMON,
       pair_url: urls('pair'),
-      protocol: word(['pair0', 'pair1'], { default: 'pair0', text: 'SP protocol; the peer has to have the same.' }),
+      protocol: word(['pair0', 'pair1'], { default: 'pair0', text: 'SP protocol; the peer must use the same.' }),
       ...sending('block'),
       ...RECEIVING,
     },
-    { unknown: 'error', text: 'Both ways with one peer (pair0, pair1).' },
+    { unknown: 'error', text: 'Both directions with one peer (pair0, pair1).' },
   ),
 );
 
 export const REQUEST = block(
   {
-    enable: flag({ default: true, text: 'Whether the rule is in force.' }),
+    enable: flag({ default: true, text: 'Whether the rule is active.' }),
     local_topic: text({ text: 'MQTT topic filter of the requests.', check: checkRuleFilter, example: 'rpc/+/request' }),
     frame: word(['topic', 'payload'], {
       default: 'payload',
-      text: 'What the peer gets: the payload alone, or topic, delimiter and payload.',
+      text: 'Content of a frame. payload: only the payload. topic: topic, delimiter and payload.',
     }),
-    remote_topic: text({ default: '', text: 'With frame = topic: what the frame begins with; empty = the topic.' }),
+    remote_topic: text({
+      default: '',
+      text: 'With frame = topic: topic at the start of the frame; empty = the topic of the message.',
+    }),
     nng_delimiter: DELIMITER,
-    timeout: duration({ default: '5s', min: 1, text: 'Time for the reply; after it the requester gets an error.' }),
+    timeout: duration({
+      default: '5s',
+      min: 1,
+      text: 'Time allowed for the reply; after that, the requester gets an error.',
+    }),
     response_topic: text({
       default: '',
-      text: 'Where a request without Response Topic is answered; {1} is what the first wildcard stands for. Empty = such a request is dropped.',
+      text: 'Topic for replies to requests without Response Topic; {1} is the level matched by the first wildcard. Empty = such requests are dropped.',
       check: (topic) => (topic === '' ? null : checkTopicName(topic.replace(/\{(?:topic|[1-9][0-9]{0,2})\}/g, 'x'))),
       example: 'rpc/{1}/response',
     }),
@@ -237,10 +253,10 @@ export const NNG_REQ = block(
   {
     ...NNG_PLAIN,
     req_url: urls('req'),
-    send_buffer: size({ default: '4MB', min: 1, text: 'Bytes of requests that wait for a reply.' }),
-    requests: list(REQUEST, { text: 'MQTT requests that a peer answers.' }),
+    send_buffer: size({ default: '4MB', min: 1, text: 'Largest size of the requests awaiting a reply, in bytes.' }),
+    requests: list(REQUEST, { text: 'Rules for MQTT requests answered by a peer.' }),
   },
-  { unknown: 'error', text: 'MQTT clients ask, a local process answers (req0).' },
+  { unknown: 'error', text: 'Requests from MQTT clients, answered by a local process (req0).' },
 );
 export const NNG_REP = block(
   {
@@ -249,12 +265,12 @@ export const NNG_REP = block(
     topics: list(text({ text: 'A topic filter.', check: checkRuleFilter }), {
       min: 1,
       single: true,
-      text: 'What may be asked for and published to.',
+      text: 'Topics that requests may read or publish to.',
       example: ['state/#'],
     }),
     publish: flag({ default: false, text: 'Whether requests may publish.' }),
   },
-  { unknown: 'error', text: 'Local processes ask (rep0): for retained values, or to publish.' },
+  { unknown: 'error', text: 'Requests from local processes (rep0): read retained messages, or publish.' },
 );
 
 const LEVEL = (what: string) => digit([0, 1, 2], { default: null, text: `QoS; absent = ${what}.`, example: 1 });
@@ -265,20 +281,20 @@ const AFFIXES = {
 export const MQTT_FORWARD = block(
   {
     local_topic: text({
-      text: 'MQTT topic filter; what matches is sent.',
+      text: 'MQTT topic filter of the messages to send.',
       check: (value) => (value === '' ? null : checkRuleFilter(value)),
       example: 'up/#',
     }),
-    remote_topic: text({ default: '', text: 'Topic at the remote broker; empty = as it is.' }),
+    remote_topic: text({ default: '', text: 'Topic at the remote broker; empty = unchanged.' }),
     qos: LEVEL('as published'),
     max_qos: digit([0, 1, 2], {
       default: 2,
-      text: 'Highest QoS of what is sent: a message with more is sent with this.',
+      text: 'Highest QoS used for sending; messages with a higher QoS are sent with this one.',
     }),
     retain: flag({ default: null, text: 'RETAIN flag; absent = as published.', example: false }),
     stored: flag({
       default: false,
-      text: 'Send the retained messages that match each time the bridge connects, not only what is published from then on.',
+      text: 'Also send the matching retained messages each time the bridge connects.',
     }),
     ...AFFIXES,
   },
@@ -287,12 +303,12 @@ export const MQTT_FORWARD = block(
 export const MQTT_SUBSCRIPTION = block(
   {
     remote_topic: text({ text: 'Topic filter at the remote broker.', check: checkTopicFilter, example: 'down/#' }),
-    local_topic: text({ default: '', text: 'Topic to publish to here; empty = as it is.' }),
+    local_topic: text({ default: '', text: 'Local topic to publish to; empty = unchanged.' }),
     qos: QOS('QoS of the subscription.'),
     retain: flag({ default: null, text: 'RETAIN flag; absent = as received.', example: false }),
     retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
     retain_handling: digit([0, 1, 2], { default: 0, text: 'Retain Handling (MQTT 5).' }),
-    nolocal: flag({ default: true, text: 'No Local (MQTT 5): not what this bridge sent itself.' }),
+    nolocal: flag({ default: true, text: 'No Local (MQTT 5): excludes messages sent by this bridge.' }),
     stream_id: needless('QUIC streams are not supported', 'number'),
     ...AFFIXES,
   },
@@ -320,29 +336,29 @@ export const MQTT_BRIDGE = block(
   {
     enable: flag({ default: true, text: 'Whether the bridge runs.' }),
     server: text({
-      text: 'mqtt-tcp://host:port or tls+mqtt-tcp://host:port.',
+      text: 'Remote broker: mqtt-tcp://host:port or tls+mqtt-tcp://host:port.',
       example: 'mqtt-tcp://broker.example.org:1883',
     }),
     proto_ver: digit([3, 4, 5], { default: 4, text: 'MQTT version: 3, 4 (3.1.1) or 5.' }),
     clientid: text({
       default: null,
-      text: 'Client id at the remote broker; absent = a random one.',
+      text: 'Client id at the remote broker. Absent = a random one.',
       example: 'gateway-1',
     }),
     username: text({ default: null, text: 'Username at the remote broker.', example: 'gateway' }),
     password: text({ default: null, secret: true, text: 'Password at the remote broker.', example: 'change-me' }),
     keepalive: duration({ default: '60s', text: 'Keep alive. 0 = none.' }),
-    backoff_max: duration({ default: '5s', min: 100, text: 'Longest pause between two attempts to connect.' }),
-    clean_start: flag({ default: true, text: 'Begin without what the remote broker kept.' }),
-    transparent: flag({ default: false, text: 'Subscriptions of local clients are made at the remote broker too.' }),
-    retry_qos_0: flag({ default: false, text: 'Keep QoS 0 messages while the remote broker is away.' }),
+    backoff_max: duration({ default: '5s', min: 100, text: 'Longest delay between two attempts to connect.' }),
+    clean_start: flag({ default: true, text: 'Start a clean session at the remote broker.' }),
+    transparent: flag({ default: false, text: 'Also make the subscriptions of local clients at the remote broker.' }),
+    retry_qos_0: flag({ default: false, text: 'Keep QoS 0 messages while the remote broker is unreachable.' }),
     no_local_v4: flag({
       default: true,
-      text: 'Tell the remote broker that this is a bridge (bit 0x80), so that nothing comes back.',
+      text: 'Identify as a bridge to the remote broker (bit 0x80 of the protocol version), so that it sends nothing back.',
     }),
     loop_guard: flag({
       default: true,
-      text: 'With MQTT 5: mark what is forwarded (User Property tidegate-via), and forward nothing that has this mark.',
+      text: 'With MQTT 5: mark forwarded messages (User Property tidegate-via), and do not forward messages that carry this mark.',
     }),
     conn_properties: block(
       {
@@ -352,11 +368,11 @@ export const MQTT_BRIDGE = block(
         maximum_packet_size: int({ default: 0, max: 268_435_460, text: 'Maximum Packet Size. 0 = no limit.' }),
         request_problem_infomation: flag({
           default: true,
-          text: 'Request Problem Information; the key is spelled like this.',
+          text: 'Request Problem Information (NanoMQ spells the key this way).',
         }),
         request_response_infomation: flag({
           default: false,
-          text: 'Request Response Information; the key is spelled like this.',
+          text: 'Request Response Information (NanoMQ spells the key this way).',
         }),
         user_property: USER_PROPERTY,
       },
@@ -385,19 +401,19 @@ export const MQTT_BRIDGE = block(
     ),
     ssl: optional(
       {
-        enable: flag({ default: true, text: 'Whether these settings are used.' }),
+        enable: flag({ default: true, text: 'Whether TLS is used.' }),
         key_password: TLS_CLIENT.key_password,
         keyfile: TLS_SERVER.keyfile,
-        certfile: text({ default: null, text: 'Our certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
+        certfile: text({ default: null, text: 'Client certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
         cacertfile: TLS_CLIENT.ca,
         verify_peer: TLS_CLIENT.verify,
         servername: TLS_CLIENT.servername,
         verify_name: TLS_CLIENT.verify_name,
         min_version: TLS_CLIENT.min_version,
         ciphers: TLS_CLIENT.ciphers,
-        alpn: list(text({ text: 'Name of a protocol.' }), {
+        alpn: list(text({ text: 'Protocol name.' }), {
           single: true,
-          text: 'ALPN protocol names to ask for; empty = no ALPN.',
+          text: 'ALPN protocol names to request; empty = no ALPN.',
           example: ['mqtt'],
         }),
       },
@@ -409,13 +425,13 @@ export const MQTT_BRIDGE = block(
         keepalive: flag({ default: true, text: 'TCP keep-alive; always on.' }),
         bind_interface: text({
           default: null,
-          text: 'Local address, or name of the interface, to connect from.',
+          text: 'Local address or interface to connect from.',
           example: '192.0.2.1',
         }),
         ...Object.fromEntries(
           ['quickack', 'keepidle', 'keepintvl', 'keepcnt', 'sendtimeo', 'recvtimeo'].map((key) => [
             key,
-            needless('this TCP option is left to the system; no effect', 'anything'),
+            needless('this TCP option keeps the default of the system; no effect', 'anything'),
           ]),
         ),
       },
@@ -423,26 +439,26 @@ export const MQTT_BRIDGE = block(
     ),
     max_packet_size: size({
       default: '0B',
-      text: 'Largest packet that is sent; larger messages are dropped and counted. 0 = as the remote broker takes.',
+      text: 'Largest packet to send; larger messages are dropped and counted. 0 = the limit of the remote broker.',
     }),
     notifications: optional(
       {
         topic: text({
           default: null,
           check: checkTopicName,
-          text: 'Topic; absent = $SYS/broker/connection/<clientid>/state.',
+          text: 'Topic. Absent = $SYS/broker/connection/<clientid>/state.',
           example: 'gateway/up',
         }),
-        local_only: flag({ default: false, text: 'Publish it here only, not at the remote broker.' }),
-        remote_retain: flag({ default: true, text: 'Whether it is retained at the remote broker.' }),
+        local_only: flag({ default: false, text: 'Publish the state only locally, not at the remote broker.' }),
+        remote_retain: flag({ default: true, text: 'Whether the state is retained at the remote broker.' }),
       },
       {
         unknown: 'warn',
-        text: 'The state of the bridge as a retained message, 1 or 0, here and at the remote broker, there as its will too; off unless this block is there.',
+        text: 'Publishes the state of the bridge (1 or 0) as a retained message, locally and at the remote broker, there also as will. Off without this block.',
       },
     ),
-    forwards: list(MQTT_FORWARD, { text: 'What is sent to the remote broker.' }),
-    subscription: list(MQTT_SUBSCRIPTION, { text: 'What is fetched from the remote broker.' }),
+    forwards: list(MQTT_FORWARD, { text: 'Rules for messages sent to the remote broker.' }),
+    subscription: list(MQTT_SUBSCRIPTION, { text: 'Rules for messages received from the remote broker.' }),
     sub_properties: block(
       {
         identifier: int({ default: null, min: 1, max: 268_435_455, text: 'Subscription Identifier.', example: 1 }),
@@ -453,23 +469,26 @@ export const MQTT_BRIDGE = block(
     max_inflight: int({
       default: 0,
       max: 65_000,
-      text: 'Messages of QoS 1 and 2 sent and not acknowledged yet. 0 = as many as the remote takes: its Receive Maximum with MQTT 5, 19 before, fewer where it closes the connection over them.',
+      text: 'Largest number of unacknowledged QoS 1 and 2 messages. 0 = the Receive Maximum of the remote broker with MQTT 5, else 19; fewer if the remote broker closes the connection because of them.',
     }),
-    max_send_queue_len: int({ default: 1024, text: 'Messages kept while the remote broker is away. 0 = no limit.' }),
+    max_send_queue_len: int({
+      default: 1024,
+      text: 'Messages kept while the remote broker is unreachable. 0 = no limit.',
+    }),
     max_recv_queue_len: int({ default: 1024, text: 'Messages received and not yet published. 0 = no limit.' }),
     resend_interval: duration({
       default: '5s',
       unit: 'ms',
-      text: 'Without an acknowledgement for so long the remote broker is asked whether it is there.',
+      text: 'After this time without an acknowledgement, the bridge pings the remote broker.',
     }),
     cancel_timeout: duration({
       default: '10s',
       unit: 'ms',
-      text: 'Time for CONNACK, and for the answer when the remote broker is asked.',
+      text: 'Time allowed for the CONNACK and for the answer to a ping.',
     }),
-    hybrid_bridging: flag({ default: false, text: 'Try hybrid_servers too.' }),
+    hybrid_bridging: flag({ default: false, text: 'Whether hybrid_servers are tried as well.' }),
     hybrid_servers: list(text({ text: 'A server.' }), {
-      text: 'Servers to try after server.',
+      text: 'Further servers, tried in order after server.',
       example: ['mqtt-tcp://backup.example.org:1883'],
     }),
     max_parallel_processes: needless('one connection keeps the order; no effect', 'number'),
@@ -485,15 +504,15 @@ export const BRIDGES = block(
       {
         compat: word(['documented', '0.25.5', '0.25.6'], {
           default: 'documented',
-          text: "Whose rules hold where they differ: NanoMQ's documentation, or one of its releases.",
+          text: "Which behaviour to follow where they differ: NanoMQ's documentation, or one of its releases.",
         }),
         pub: named(NNG_PUB, { example: 'name', text: 'MQTT to NNG.' }),
         sub: named(NNG_SUB, { example: 'name', text: 'NNG to MQTT.' }),
-        push: named(NNG_PUSH, { example: 'name', text: 'MQTT to NNG, each frame to one peer.' }),
+        push: named(NNG_PUSH, { example: 'name', text: 'MQTT to NNG. Each frame goes to one peer.' }),
         pull: named(NNG_PULL, { example: 'name', text: 'NNG to MQTT, from a pipeline.' }),
-        pair: named(NNG_PAIR, { example: 'name', text: 'Both ways with one peer.' }),
-        req: named(NNG_REQ, { example: 'name', text: 'MQTT requests that a local process answers.' }),
-        rep: named(NNG_REP, { example: 'name', text: 'Requests of local processes.' }),
+        pair: named(NNG_PAIR, { example: 'name', text: 'Both directions with one peer.' }),
+        req: named(NNG_REQ, { example: 'name', text: 'Requests from MQTT clients, answered by a local process.' }),
+        rep: named(NNG_REP, { example: 'name', text: 'Requests from local processes.' }),
       },
       { unknown: 'error', text: 'Bridges between MQTT and NNG (Scalability Protocols).' },
     ),

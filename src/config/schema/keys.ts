@@ -198,7 +198,9 @@ export function text(options: TextOptions & { readonly default?: string | null }
     ...options,
     fallback: options.default,
     check: (value) =>
-      value.includes('\0') && options.nul !== true ? 'a NUL is not possible here' : (options.check?.(value) ?? null),
+      value.includes('\0') && options.nul !== true
+        ? 'NUL characters are not allowed here'
+        : (options.check?.(value) ?? null),
   });
 }
 

@@ -11,7 +11,7 @@ import { duration, flag, int, text, word } from './keys.ts';
 export function checkBind(value: string): string | null {
   const address = parseAddress(value);
   if (typeof address === 'string') return address;
-  return address.path === '' ? null : 'a path has no meaning here';
+  return address.path === '' ? null : 'a path is not allowed here';
 }
 
 function checkBindPath(value: string): string | null {
@@ -42,10 +42,10 @@ export function checkMode(value: string): string | null {
 
 /** Either side of TLS: what is spoken at least. */
 const TLS_STRENGTH = {
-  min_version: word(['tlsv1.2', 'tlsv1.3'], { default: 'tlsv1.2', text: 'Least version of TLS that is spoken.' }),
+  min_version: word(['tlsv1.2', 'tlsv1.3'], { default: 'tlsv1.2', text: 'Lowest TLS version accepted.' }),
   ciphers: text({
     default: null,
-    text: 'Cipher suites in the notation of OpenSSL, TLS 1.3 ones too; absent = for servers those with forward secrecy and authenticated encryption (no RSA key exchange, no CBC), for clients those of Node.js.',
+    text: 'Cipher suites in OpenSSL notation, including those of TLS 1.3. Absent = for servers, suites with forward secrecy and authenticated encryption (no RSA key exchange, no CBC); for clients, the defaults of Node.js.',
     example: 'TLS_AES_256_GCM_SHA384:ECDHE-ECDSA-AES256-GCM-SHA384',
   }),
 };
@@ -55,23 +55,23 @@ export const TLS_SERVER = {
   keyfile: text({ default: null, text: 'Private key, PEM.', example: '/etc/tidegate/certs/server.key' }),
   certfile: text({
     default: null,
-    text: 'Certificate and the chain above it, PEM.',
+    text: 'Certificate with its chain, PEM.',
     example: '/etc/tidegate/certs/server.pem',
   }),
   cacertfile: text({
     default: null,
-    text: 'Authorities that may sign client certificates, PEM: a file, or a folder as `openssl rehash` makes it.',
+    text: 'Certificate authorities trusted for client certificates, PEM: a file, or a folder prepared with `openssl rehash`.',
     example: '/etc/tidegate/certs/ca.pem',
   }),
   crlfile: text({
     default: null,
-    text: 'List of revoked client certificates, PEM.',
+    text: 'Certificate revocation list (CRL) for client certificates, PEM.',
     example: '/etc/tidegate/certs/ca.crl',
   }),
   key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),
-  verify_peer: flag({ default: false, text: 'Ask clients for a certificate and verify it against cacertfile.' }),
-  fail_if_no_peer_cert: flag({ default: false, text: 'With verify_peer: refuse clients that show no certificate.' }),
-  alpn: list(text({ text: 'Name of a protocol.' }), {
+  verify_peer: flag({ default: false, text: 'Request a client certificate and verify it against cacertfile.' }),
+  fail_if_no_peer_cert: flag({ default: false, text: 'With verify_peer: refuse clients that send no certificate.' }),
+  alpn: list(text({ text: 'Protocol name.' }), {
     single: true,
     text: 'ALPN protocol names to offer; empty = no ALPN.',
     example: ['mqtt'],
@@ -85,11 +85,11 @@ export const CERTIFICATES = {
     block(
       {
         servername: text({
-          text: 'Name that clients ask for (SNI); "*.example.org" takes one more level.',
+          text: 'Server name requested by clients (SNI); "*.example.org" matches exactly one level.',
           example: 'mqtt.example.org',
         }),
         keyfile: text({ text: 'Private key, PEM.', example: '/etc/tidegate/certs/other.key' }),
-        certfile: text({ text: 'Certificate and the chain above it, PEM.', example: '/etc/tidegate/certs/other.pem' }),
+        certfile: text({ text: 'Certificate with its chain, PEM.', example: '/etc/tidegate/certs/other.pem' }),
         key_password: text({
           default: null,
           secret: true,
@@ -99,7 +99,7 @@ export const CERTIFICATES = {
       },
       { unknown: 'error', text: 'One certificate.' },
     ),
-    { text: 'Other certificates, by the server name that clients ask for.' },
+    { text: 'Further certificates, selected by the server name that clients request (SNI).' },
   ),
 };
 
@@ -107,21 +107,25 @@ export const CERTIFICATES = {
 export const TLS_CLIENT = {
   ca: text({
     default: null,
-    text: 'Authorities to trust, PEM: a file, or a folder as `openssl rehash` makes it; absent = those of the system.',
+    text: 'Trusted certificate authorities, PEM: a file, or a folder prepared with `openssl rehash`. Absent = those of the system.',
     example: '/etc/tidegate/certs/ca.pem',
   }),
-  cert: text({ default: null, text: 'Our certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
-  key: text({ default: null, text: 'Private key of our certificate, PEM.', example: '/etc/tidegate/certs/client.key' }),
+  cert: text({ default: null, text: 'Client certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
+  key: text({
+    default: null,
+    text: 'Private key of the client certificate, PEM.',
+    example: '/etc/tidegate/certs/client.key',
+  }),
   key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),
-  verify: flag({ default: true, text: 'Verify the certificate of the other side and its name.' }),
+  verify: flag({ default: true, text: 'Verify the certificate and name of the server.' }),
   servername: text({
     default: null,
-    text: 'Name to ask for (SNI) and to verify; absent = the host that is dialled.',
+    text: 'Server name to request (SNI) and to verify. Absent = the host of the address.',
     example: 'broker.example.org',
   }),
   verify_name: flag({
     default: true,
-    text: 'With verify: whether the certificate has to be for that name. false = any certificate of a trusted authority is good.',
+    text: 'With verify: whether the certificate must match that name. false = any certificate from a trusted authority is accepted.',
   }),
   ...TLS_STRENGTH,
 };
@@ -131,48 +135,48 @@ const LISTENER = {
   enable: flag({ default: true, text: 'Whether the listener is opened.' }),
   max_connections: int({
     default: 0,
-    text: 'Connections at once on this listener; above it new ones are closed. 0 = no limit.',
+    text: 'Largest number of connections on this listener; further ones are closed. 0 = no limit.',
   }),
   connect_timeout: duration({
     default: '10s',
     min: 100,
-    text: 'Time a connection has for TLS, WebSocket and its CONNECT packet.',
+    text: 'Time allowed for TLS, WebSocket handshake and CONNECT together.',
   }),
   max_qos: int({
     default: 2,
     max: 2,
-    text: 'Highest QoS of publishes and subscriptions on this listener; mqtt.max_qos holds too.',
+    text: 'Highest QoS of publishes and subscriptions on this listener; mqtt.max_qos also applies.',
   }),
   allow_empty_clientid: flag({
     default: true,
-    text: 'Whether a client may come without a client id and be given one.',
+    text: 'Accept clients without a client id and assign one.',
   }),
   auto_clientid_prefix: text({
     default: 'auto-',
-    text: 'What the client id of such a client begins with.',
+    text: 'Prefix of assigned client ids.',
     check: (value) => (Buffer.byteLength(value) <= 50 ? null : 'at most 50 bytes expected'),
   }),
   use_username_as_clientid: flag({
     default: false,
-    text: 'The username is the client id, whatever the client asked for; without a username nobody is let in.',
+    text: 'Use the username as client id and ignore the one sent. Clients without a username are refused.',
   }),
   proxy_protocol: flag({
     default: false,
-    text: 'A PROXY protocol header, version 1 or 2, comes first on every connection.',
+    text: 'Expect a PROXY protocol header (version 1 or 2) on every connection.',
   }),
   allow_anonymous: flag({
     default: null,
-    text: 'Instead of auth.allow_anonymous for this listener.',
+    text: 'Replaces auth.allow_anonymous on this listener.',
     example: false,
   }),
   password_file: text({
     default: null,
-    text: 'Instead of auth.password_file and auth.password for this listener.',
+    text: 'Replaces auth.password_file and auth.password on this listener.',
     example: '/etc/tidegate/passwd',
   }),
   acl_file: text({
     default: null,
-    text: 'Instead of auth.acl_file and auth.acl for this listener.',
+    text: 'Replaces auth.acl_file and auth.acl on this listener.',
     example: '/etc/tidegate/acl',
   }),
 };
@@ -180,46 +184,46 @@ const LISTENER = {
 export const PROXY_FROM = {
   proxy_protocol_from: list(text({ text: 'Address or network.', check: checkNetwork }), {
     single: true,
-    text: 'Addresses and networks that may connect and send that header; others are closed before a byte is read. Empty = any.',
+    text: 'Addresses and networks that may connect with that header; other connections are closed before anything is read. Empty = any.',
     example: ['10.0.0.0/8'],
   }),
 };
 const IDENTITY = {
   use_identity_as_username: flag({
     default: false,
-    text: 'The common name of the verified client certificate is the username; passwords are not asked for.',
+    text: 'Use the common name of the verified client certificate as username; passwords are not checked.',
   }),
   use_subject_as_username: flag({
     default: false,
-    text: 'The same with the whole subject, as in "CN=sensor-1,O=Plant".',
+    text: 'Use the whole subject of the verified client certificate as username, as in "CN=sensor-1,O=Plant".',
   }),
 };
 export const ORIGINS = {
-  origins: list(text({ text: 'An origin.', check: checkOrigin }), {
+  origins: list(text({ text: 'Origin.', check: checkOrigin }), {
     single: true,
-    text: 'Pages of these origins may connect; empty = those of the same host, on any port; "*" = of any origin; a bare host stands for http and https on any port. Clients that are no browsers send no origin and are not asked for one.',
+    text: 'Origins of web pages that may connect. Empty = the same host, any port; "*" = any origin; a bare host = http and https on any port. Non-browser clients send no Origin header and are not checked.',
     example: ['https://panel.example'],
   }),
 };
 export const WS_PATH = {
   path: text({
     default: null,
-    text: 'Path of the request, instead of that in bind; any = every path. Without either /mqtt and / are served.',
+    text: 'Path of the WebSocket request; replaces the path in bind. any = every path. With neither, /mqtt and / are accepted.',
     example: 'any',
     check: (value) =>
       value === 'any' || /^\/\S{0,1000}$/.test(value) ? null : 'any, or a path such as /mqtt expected',
   }),
 };
 const IPV6_ONLY = {
-  ipv6_only: flag({ default: false, text: 'With an IPv6 address such as [::]: take no IPv4 connections.' }),
+  ipv6_only: flag({ default: false, text: 'With an IPv6 address such as [::]: accept no IPv4 connections.' }),
 };
 function bind(fallback: string, path: boolean) {
   return {
     bind: text({
       default: fallback,
       text: path
-        ? 'Address, port and path to listen on; * or [::] is IPv4 and IPv6.'
-        : 'Address and port to listen on; * or [::] is IPv4 and IPv6, port 0 any free one.',
+        ? 'Address, port and path to listen on; * or [::] = IPv4 and IPv6.'
+        : 'Address and port to listen on; * or [::] = IPv4 and IPv6, port 0 = any free port.',
       check: path ? checkBindPath : checkBind,
     }),
   };
@@ -255,7 +259,7 @@ export const WSS = {
   ...IDENTITY,
 };
 export const UNIX = {
-  path: text({ default: null, text: 'Path of the socket; has to be given.', example: '/run/tidegate/mqtt.sock' }),
+  path: text({ default: null, text: 'Path of the socket; required.', example: '/run/tidegate/mqtt.sock' }),
   mode: text({ default: '0660', text: 'Permissions of the socket, octal.', check: checkMode }),
   group: text({ default: null, text: 'Group of the socket, a name or number.', example: 'tidegate' }),
   ...LISTENER,
@@ -263,18 +267,18 @@ export const UNIX = {
 export const LISTENERS = block(
   {
     tcp: group(TCP, { unknown: 'warn', example: 'second', text: 'MQTT over TCP.' }),
-    ssl: group(SSL, { unknown: 'warn', example: 'second', text: 'MQTT over TLS; needs keyfile and certfile.' }),
+    ssl: group(SSL, { unknown: 'warn', example: 'second', text: 'MQTT over TLS; requires keyfile and certfile.' }),
     ws: group(WS, { unknown: 'warn', example: 'second', text: 'MQTT over WebSocket.' }),
     wss: group(WSS, {
       unknown: 'warn',
       example: 'second',
-      text: 'MQTT over WebSocket and TLS; without keyfile and certfile those of listeners.ssl are used.',
+      text: 'MQTT over WebSocket and TLS; without keyfile and certfile, those of listeners.ssl are used.',
     }),
     unix: group(UNIX, { unknown: 'warn', example: 'second', text: 'MQTT over a Unix socket.' }),
     quic: ignored('QUIC listeners are not supported', 'block'),
   },
   {
     unknown: 'warn',
-    text: 'Where MQTT is listened for. Without this block: tcp on 127.0.0.1:1883 only; with it, what it names and nothing else.',
+    text: 'MQTT listeners. Without this block, tcp on 127.0.0.1:1883; with it, only the listeners it lists.',
   },
 );

@@ -61,7 +61,7 @@ export const MATCH: Key<Match> = {
   doc: {
     type: 'block or text',
     default: undefined,
-    text: 'What has to fit: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.',
+    text: 'Condition to match: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.',
     example: { clientid: '~^sensor-' },
   },
   inside: null,

@@ -49,7 +49,12 @@ function rateKey(what: string): Key<Quantity<'PerSecond'>> {
 
 /** A part of the clients, in hundredths of a percent; "*" = all that are left. */
 const PERCENT: Key<number> = {
-  doc: { type: 'percent | *', default: undefined, text: 'Share in percent, two decimals; * = the rest.', example: 10 },
+  doc: {
+    type: 'percent | *',
+    default: undefined,
+    text: 'Share in percent, up to two decimals; * = the rest.',
+    example: 10,
+  },
   inside: null,
   read(node, path, sink) {
     const written = node.kind === 'scalar' && !isNull(node) ? node.text.trim().replace(/%$/, '') : '';
@@ -68,25 +73,27 @@ const SPLIT = list(
     { percent: PERCENT, upstream: text({ text: 'Name of an upstream, or local.', example: 'new' }) },
     { unknown: 'error', text: 'One share.' },
   ),
-  { text: 'Shares of the clients for several upstreams, by a hash of split_key: each client keeps its own.' },
+  {
+    text: 'Distributes clients to several upstreams by a hash of split_key. Each client always gets the same upstream.',
+  },
 );
 
 const MAP = optional(
   {
-    source: text({ default: `\${clientid}`, text: 'Template that is looked up.', check: checkTemplate }),
-    ignore_case: flag({ default: false, text: 'Compare texts in any case, as NGINX does.' }),
-    hostnames: flag({ default: false, text: 'Take "*.suffix", ".suffix" and "prefix.*" as masks.' }),
+    source: text({ default: `\${clientid}`, text: 'Template of the value to look up.', check: checkTemplate }),
+    ignore_case: flag({ default: false, text: 'Ignore case when comparing texts, as NGINX does.' }),
+    hostnames: flag({ default: false, text: 'Treat "*.suffix", ".suffix" and "prefix.*" as masks.' }),
     values: pairs({
-      text: 'Text, mask, "~pattern" or "~*pattern" and the name of an upstream. First a text, then the longest *. mask, the longest .* mask, the first pattern.',
+      text: 'Text, mask, "~pattern" or "~*pattern", each with the name of an upstream. Order: an equal text, the longest *. mask, the longest .* mask, the first pattern that matches.',
       example: { 'sensor-1': 'sensors', '~^gw-': 'gateways' },
     }),
     default: text({
       default: null,
-      text: 'Upstream for what is not in values; absent = the map decides nothing.',
+      text: 'Upstream if no value matches. Absent = the map selects none.',
       example: 'main',
     }),
   },
-  { unknown: 'error', text: 'A table of upstreams, asked when no route fits.' },
+  { unknown: 'error', text: 'Lookup table of upstreams, used when no route matches.' },
 );
 
 const TOPICS = (what: string) =>
@@ -104,7 +111,7 @@ const FILTER = block(
   {
     prefix: text({
       default: '',
-      text: `Template put before every topic on its way to the server and taken off on its way back: clients with different prefixes never meet.`,
+      text: `Template added in front of every topic to the server and removed on the way back, which isolates clients with different prefixes from each other.`,
       example: `\${username}/`,
       check: checkTemplate,
     }),
@@ -113,26 +120,26 @@ const FILTER = block(
         allow: TOPICS('Topics that may be published; empty = all.'),
         deny: TOPICS('Topics that may not be published.'),
       },
-      { unknown: 'error', text: 'Topics as the client writes them; deny is looked at first.' },
+      { unknown: 'error', text: 'Topics as sent by the client. deny is checked first.' },
     ),
     subscribe: block(
       {
-        allow: TOPICS('Filters may not reach beyond these; empty = all.'),
-        deny: TOPICS('Filters may not touch these.'),
+        allow: TOPICS('Subscriptions must stay within these; empty = all.'),
+        deny: TOPICS('Subscriptions must not overlap these.'),
       },
-      { unknown: 'error', text: 'Topic filters as the client writes them; deny is looked at first.' },
+      { unknown: 'error', text: 'Topic filters as sent by the client. deny is checked first.' },
     ),
     denied: word(['ignore', 'disconnect'], {
       default: 'ignore',
-      text: 'What a client gets for a PUBLISH that is not allowed; ignore = a reason code where MQTT has one.',
+      text: 'Reaction to a PUBLISH that is not allowed. ignore = drop it, with a reason code where MQTT has one.',
     }),
-    messages: rateKey('PUBLISH packets of one client; faster ones wait. 0 = no limit.'),
+    messages: rateKey('Largest rate of PUBLISH packets of one client; further ones wait. 0 = no limit.'),
     user_properties: pairs({
-      text: 'User properties put into every PUBLISH of a 5.0 client; templates.',
+      text: 'User properties added to every PUBLISH of an MQTT 5 client; templates.',
       example: { gateway: 'edge-1' },
     }),
   },
-  { unknown: 'error', text: 'What happens to messages with inspect = true.' },
+  { unknown: 'error', text: 'Filtering of messages; requires inspect = true.' },
 );
 
 const ROUTE = block(
@@ -140,7 +147,7 @@ const ROUTE = block(
     match: MATCH,
     upstream: text({
       default: null,
-      text: 'Name of an upstream, or local for the built-in broker; this or split has to be given.',
+      text: 'Name of an upstream, or local for the built-in broker. Either this or split is required.',
       example: 'sensors',
     }),
     split: SPLIT,
@@ -192,7 +199,7 @@ export const PROXY = named(
       bind: text({ text: 'Address and port to listen on.', check: checkBind, example: '0.0.0.0:11883' }),
       protocol: word(['tcp', 'udp', 'ws', 'wss'], {
         default: 'tcp',
-        text: 'ws and wss: MQTT over WebSocket. udp passes datagrams on, one session for each address and port of a client; needs preread = false.',
+        text: 'Protocol of the clients. ws and wss: MQTT over WebSocket. udp: forwards datagrams, one session per client address and port; requires preread = false.',
       }),
       websocket: block(
         {
@@ -200,38 +207,38 @@ export const PROXY = named(
           ...ORIGINS,
           max_message_size: size({ default: '10MB', min: 16, max: 268_435_460, text: 'Largest WebSocket message.' }),
         },
-        { unknown: 'error', text: 'With protocol ws and wss.' },
+        { unknown: 'error', text: 'Settings for protocol ws and wss.' },
       ),
-      udp_timeout: duration({ default: '60s', min: 10, text: 'Silence that ends a session of datagrams.' }),
+      udp_timeout: duration({ default: '60s', min: 10, text: 'Idle time after which a UDP session ends.' }),
       tls: optional(
         {
           ...TLS_SERVER,
           use_identity_as_username: flag({
             default: false,
-            text: 'The common name of the client certificate is the username.',
+            text: 'Use the common name of the client certificate as username.',
           }),
           ...CERTIFICATES,
         },
-        { unknown: 'error', text: 'Clients speak TLS.' },
+        { unknown: 'error', text: 'TLS for client connections.' },
       ),
-      proxy_protocol: flag({ default: false, text: 'A PROXY protocol header, version 1 or 2, comes first.' }),
+      proxy_protocol: flag({ default: false, text: 'Expect a PROXY protocol header (version 1 or 2) first.' }),
       ...PROXY_FROM,
       preread: flag({
         default: true,
-        text: 'Read CONNECT before a server is chosen; off = a plain TCP proxy to default.',
+        text: 'Read CONNECT before a server is selected. off = plain TCP proxy to default.',
       }),
       non_mqtt: word(['close', 'pass'], {
         default: 'close',
-        text: 'What happens to clients whose first bytes are no CONNECT; pass = they are routed without client id and passed on as they are.',
+        text: 'Handling of connections that do not start with a CONNECT. pass = route without client id and forward unchanged.',
       }),
       preread_max_bytes: size({ default: '64KB', min: 16, max: 268_435_460, text: 'Largest CONNECT.' }),
-      preread_timeout: duration({ default: '10s', min: 10, text: 'Time for TLS and CONNECT.' }),
-      connect_timeout: duration({ default: '5s', min: 10, text: 'Time to connect to a server.' }),
+      preread_timeout: duration({ default: '10s', min: 10, text: 'Time allowed for TLS and CONNECT.' }),
+      connect_timeout: duration({ default: '5s', min: 10, text: 'Time allowed to connect to a server.' }),
       idle_timeout: special(
         'auto',
         duration({
           default: '0s',
-          text: 'Silence that ends a session; auto = 1.5 times its keep alive and 10 s. 0 = never.',
+          text: 'Idle time after which a session ends. auto = 1.5 times its keep alive plus 10 s. 0 = never.',
         }),
         (node) => (node.text === 'auto' ? null : undefined),
         null,
@@ -239,16 +246,19 @@ export const PROXY = named(
       ),
       half_close: flag({
         default: false,
-        text: 'A side that has sent its last byte may still receive; off = the session ends.',
+        text: 'A side that has closed its sending direction may still receive. off = the session ends.',
       }),
       next_upstream: block(
         {
-          tries: int({ default: 0, text: 'Servers tried for one client. 0 = all of them.' }),
-          timeout: duration({ default: '0s', text: 'Time in which another server may still be tried. 0 = no limit.' }),
+          tries: int({ default: 0, text: 'Largest number of servers tried for one client. 0 = all.' }),
+          timeout: duration({ default: '0s', text: 'Time within which another server may be tried. 0 = no limit.' }),
         },
-        { unknown: 'error', text: 'What happens when a server cannot be reached.' },
+        { unknown: 'error', text: 'Retry with another server when a server cannot be reached.' },
       ),
-      reject: word(['close', 'connack'], { default: 'close', text: 'Whether a refused client is told why.' }),
+      reject: word(['close', 'connack'], {
+        default: 'close',
+        text: 'Reaction to a refused client. connack: send a CONNACK with the reason, then close.',
+      }),
       set: block(
         {
           clientid: replacement('New client id.', false, `ng-\${clientid}`),
@@ -257,42 +267,42 @@ export const PROXY = named(
         },
         {
           unknown: 'error',
-          text: `Rewrites CONNECT: a template with \${clientid}, \${username}, \${env.NAME} ...; null removes the field.`,
+          text: `Rewrites CONNECT fields: a template with \${clientid}, \${username}, \${env.NAME} ...; null removes the field.`,
         },
       ),
-      routes: list(ROUTE, { text: 'The first route that fits decides.' }),
+      routes: list(ROUTE, { text: 'Routes. The first that matches decides.' }),
       map: MAP,
       split: SPLIT,
       split_key: text({
         default: `\${clientid}`,
-        text: 'Template that split hashes.',
+        text: 'Template of the value hashed by split.',
         check: checkTemplate,
       }),
       default: text({
         default: null,
-        text: 'Where clients go that no route, map and split takes; absent = they are refused.',
+        text: 'Upstream for clients that no route, map or split matches. Absent = they are refused.',
         example: 'main',
       }),
       topics: list(TOPIC_RULE, {
         text: 'Routing by topic: one client has sessions with the servers of several upstreams. The first filter that fits decides, everything else goes where the route leads.',
       }),
       topic_routing: TOPIC_ROUTING,
-      max_connections: int({ default: 0, text: 'Connections at once. 0 = no limit.' }),
+      max_connections: int({ default: 0, text: 'Largest number of connections. 0 = no limit.' }),
       limit_conn: block(
         {
-          per_ip: int({ default: 0, text: 'Connections of one address. 0 = no limit.' }),
-          per_clientid: int({ default: 0, text: 'Connections of one client id. 0 = no limit.' }),
-          per_username: int({ default: 0, text: 'Connections of one username. 0 = no limit.' }),
+          per_ip: int({ default: 0, text: 'Largest number of connections of one address. 0 = no limit.' }),
+          per_clientid: int({ default: 0, text: 'Largest number of connections of one client id. 0 = no limit.' }),
+          per_username: int({ default: 0, text: 'Largest number of connections of one username. 0 = no limit.' }),
         },
-        { unknown: 'error', text: 'Limits of connections.' },
+        { unknown: 'error', text: 'Connection limits.' },
       ),
       limit_rate: block(
-        { connects: rateKey('CONNECTs let in. 0 = no limit.') },
-        { unknown: 'error', text: 'Limits of rates.' },
+        { connects: rateKey('Largest rate of accepted CONNECT packets. 0 = no limit.') },
+        { unknown: 'error', text: 'Rate limits.' },
       ),
-      deny: list(MATCH, { text: 'Clients that fit one of these are refused.' }),
-      allow: list(MATCH, { text: 'When there are some, clients that fit none of these are refused.' }),
-      inspect: flag({ default: false, text: 'Read every packet and apply filter; off = bytes are passed on.' }),
+      deny: list(MATCH, { text: 'Clients that match one of these are refused.' }),
+      allow: list(MATCH, { text: 'If not empty, clients that match none of these are refused.' }),
+      inspect: flag({ default: false, text: 'Read every packet and apply filter. off = bytes are forwarded unread.' }),
       filter: FILTER,
       access_log: optional(
         {
@@ -300,13 +310,13 @@ export const PROXY = named(
           format: LOG_FORMAT,
           rotation: block(
             {
-              size: size({ default: '0', text: 'A file of this size is renamed to <file>.1. 0 = never.' }),
-              count: int({ default: 5, min: 1, max: 1000, text: 'Old files kept.' }),
+              size: size({ default: '0', text: 'Size at which the file is renamed to <file>.1. 0 = never.' }),
+              count: int({ default: 5, min: 1, max: 1000, text: 'Number of old files to keep.' }),
             },
-            { unknown: 'error', text: 'Rotation; SIGHUP opens the file anew as well.' },
+            { unknown: 'error', text: 'Rotation of the file. SIGHUP reopens the file.' },
           ),
         },
-        { unknown: 'error', text: 'One line for each connection.' },
+        { unknown: 'error', text: 'Access log: one line per connection.' },
       ),
     },
     { unknown: 'error', text: 'One CONNECT-aware proxy.' },
@@ -322,14 +332,18 @@ const SERVER = block(
       check: (value) => (value.startsWith('unix:/') ? null : checkBind(value)),
     }),
     weight: int({ default: 1, min: 1, max: 65535, text: 'Share of connections.' }),
-    backup: flag({ default: false, text: 'Used only when no other server is left.' }),
+    backup: flag({ default: false, text: 'Used only when no other server is available.' }),
     down: flag({ default: false, text: 'Never used.' }),
     max_fails: int({
       default: 1,
-      text: 'Failures within fail_timeout that put the server to rest. 0 = failures do not count.',
+      text: 'Failures within fail_timeout after which the server is not used for fail_timeout. 0 = failures do not count.',
     }),
-    fail_timeout: duration({ default: '10s', min: 1, text: 'Window for failures, and the time a server rests.' }),
-    max_conns: int({ default: 0, text: 'Connections at once. 0 = no limit.' }),
+    fail_timeout: duration({
+      default: '10s',
+      min: 1,
+      text: 'Time window for max_fails, and time a failed server is not used.',
+    }),
+    max_conns: int({ default: 0, text: 'Largest number of connections. 0 = no limit.' }),
   },
   { unknown: 'error', text: 'One server.' },
 );
@@ -339,18 +353,18 @@ export const UPSTREAMS = named(
     {
       balance: word(['round_robin', 'least_conn', 'ip_hash', 'hash', 'consistent_hash', 'random'], {
         default: 'round_robin',
-        text: 'How a server is chosen.',
+        text: 'How a server is selected.',
       }),
       hash_key: text({
         default: `\${clientid}`,
-        text: 'Template that hash and consistent_hash take.',
+        text: 'Template of the value hashed by hash and consistent_hash.',
         check: checkTemplate,
       }),
-      servers: list(SERVER, { text: 'The servers. Required where nothing discovers any.' }),
+      servers: list(SERVER, { text: 'The servers. Required without discover.' }),
       discover: optional(
         {
           type: word(['dns', 'srv', 'file', 'http', 'consul'], {
-            text: 'dns: A and AAAA records. srv: SRV records. file: a JSON or TOML file. http: a document in the form of Prometheus http_sd. consul: the healthy instances of a service.',
+            text: 'Source of the servers. dns: A and AAAA records. srv: SRV records. file: a JSON or TOML file. http: a document in the format of Prometheus http_sd. consul: the healthy instances of a service.',
             example: 'srv',
           }),
           name: text({
@@ -361,11 +375,11 @@ export const UPSTREAMS = named(
           port: int({
             default: 0,
             max: 65535,
-            text: 'Port of servers whose address comes without one. Required with type dns.',
+            text: 'Port of servers without a port in their address. Required with type dns.',
           }),
           resolver: text({
             default: null,
-            text: 'Name server, host:port. Default: those of the system.',
+            text: 'Name server, host:port. Absent = those of the system.',
             example: '127.0.0.1:53',
             check: checkBind,
           }),
@@ -383,25 +397,25 @@ export const UPSTREAMS = named(
           }),
           tag: text({ default: null, text: 'With type consul: only instances with this tag.', example: 'edge' }),
           datacenter: text({ default: null, text: 'With type consul: its datacenter.', example: 'dc1' }),
-          tls: optional(TLS_CLIENT, { unknown: 'error', text: 'How an https URL is verified.' }),
+          tls: optional(TLS_CLIENT, { unknown: 'error', text: 'TLS settings for https URLs.' }),
           weight_label: text({ default: 'weight', text: 'Label or metadata key that holds the weight of a server.' }),
           refresh: duration({
             default: '10s',
             min: 100,
-            text: 'Time between two questions; with types dns and srv the records say it themselves.',
+            text: 'Interval between queries; with types dns and srv, the TTL of the records applies.',
           }),
-          timeout: duration({ default: '5s', min: 10, text: 'Time for an answer.' }),
+          timeout: duration({ default: '5s', min: 10, text: 'Time allowed for an answer.' }),
         },
-        { unknown: 'error', text: 'Servers that are found while the gateway runs, beside those of servers.' },
+        { unknown: 'error', text: 'Discovery of servers at run time, in addition to servers.' },
       ),
       health: optional(
         {
-          type: word(['tcp', 'mqtt'], { default: 'tcp', text: 'Connect only, or wait for a CONNACK.' }),
-          interval: duration({ default: '5s', min: 10, text: 'Time between two checks.' }),
-          timeout: duration({ default: '2s', min: 10, text: 'Time for an answer.' }),
-          fails: int({ default: 1, min: 1, text: 'Failures in a row that take a server out.' }),
-          passes: int({ default: 1, min: 1, text: 'Successes in a row that take it back.' }),
-          any_connack: flag({ default: false, text: 'With type mqtt: a refusal is a good answer as well.' }),
+          type: word(['tcp', 'mqtt'], { default: 'tcp', text: 'tcp: connect only. mqtt: wait for a CONNACK.' }),
+          interval: duration({ default: '5s', min: 10, text: 'Interval between checks.' }),
+          timeout: duration({ default: '2s', min: 10, text: 'Time allowed for an answer.' }),
+          fails: int({ default: 1, min: 1, text: 'Consecutive failures after which a server is unhealthy.' }),
+          passes: int({ default: 1, min: 1, text: 'Consecutive successes after which it is healthy again.' }),
+          any_connack: flag({ default: false, text: 'With type mqtt: a CONNACK that refuses also counts as success.' }),
           username: text({ default: null, text: 'With type mqtt: user name of the probe.', example: 'probe' }),
           password: text({
             default: null,
@@ -412,8 +426,11 @@ export const UPSTREAMS = named(
         },
         { unknown: 'error', text: 'Active health checks.' },
       ),
-      tls: optional(TLS_CLIENT, { unknown: 'error', text: 'Speak TLS to the servers.' }),
-      protocol: word(['tcp', 'ws'], { default: 'tcp', text: 'ws: MQTT over WebSocket; with tls it is wss.' }),
+      tls: optional(TLS_CLIENT, { unknown: 'error', text: 'TLS for connections to the servers.' }),
+      protocol: word(['tcp', 'ws'], {
+        default: 'tcp',
+        text: 'Protocol of the servers. ws: MQTT over WebSocket, with tls wss.',
+      }),
       path: text({
         default: '/mqtt',
         text: 'Path of the WebSocket request.',
@@ -421,13 +438,16 @@ export const UPSTREAMS = named(
       }),
       slow_start: duration({
         default: '0s',
-        text: 'Time in which a server that came back gets its full share. 0 = at once.',
+        text: 'Time over which a recovered server returns to its full share. 0 = at once.',
       }),
       dns_refresh: duration({
         default: '30s',
-        text: 'How long addresses of a host name are used. 0 = they are looked up once.',
+        text: 'How long resolved addresses of a host name are used. 0 = resolved once.',
       }),
-      send_proxy_protocol: word(['off', 'v1', 'v2'], { default: 'off', text: 'Send a PROXY protocol header first.' }),
+      send_proxy_protocol: word(['off', 'v1', 'v2'], {
+        default: 'off',
+        text: 'Send a PROXY protocol header to the servers.',
+      }),
     },
     { unknown: 'error', text: 'One pool of servers.' },
   ),

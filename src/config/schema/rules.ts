@@ -22,54 +22,58 @@ function checkTo(topic: string): string | null {
 
 export const RULE = block(
   {
-    enable: flag({ default: true, text: 'Whether the rule is in force.' }),
+    enable: flag({ default: true, text: 'Whether the rule is active.' }),
     from: list(text({ text: 'A topic filter.', check: checkFrom }), {
       min: 1,
       single: true,
-      text: 'MQTT topic filters, or nng:<bridge> for what comes in through that NNG bridge.',
+      text: 'MQTT topic filters, or nng:<bridge> for messages from that NNG bridge.',
       example: ['sensor/+/data'],
     }),
     where: text({
       default: '',
-      text: 'CEL over topic, payload, qos, retain, clientId, username, properties and now; only messages for which it is true. Empty = all.',
+      text: 'CEL condition over topic, payload, qos, retain, clientId, username, properties and now. Only messages for which it is true are processed. Empty = all.',
       example: 'payload.temp > 20',
     }),
     set: pairs({
-      text: 'The new JSON object: each key with a CEL expression; "*" takes over all fields of an object. None = the payload stays.',
+      text: 'The new JSON payload: each key with a CEL expression; "*" copies all fields of an object. Empty = the payload is unchanged.',
       example: { device: 'topic', temp: 'payload.temp' },
     }),
     payload: word(['auto', 'json', 'text', 'bytes'], {
       default: 'auto',
-      text: 'What payload is in expressions. auto: JSON where it is JSON, else text, else bytes; json: other messages are dropped and counted.',
+      text: 'Type of payload in expressions. auto: JSON if valid, else text, else bytes. json: other messages are dropped and counted.',
     }),
     to: text({
       default: '',
-      text: 'Topic of the result; {1} is what the first wildcard stands for, {topic} the topic, {json:a.b} a field of the payload.',
+      text: 'Topic of the result; {1} is the level matched by the first wildcard, {topic} the topic, {json:a.b} a field of the payload.',
       check: checkTo,
       example: 'out/{1}',
     }),
     fallback_topic: text({
       default: '',
-      text: 'Where a {json:} field of to is missing; empty = the message is dropped and counted.',
+      text: 'Topic used when a {json:} field of to is missing. Empty = the message is dropped and counted.',
       check: (topic) => (topic === '' ? null : checkTopicName(topic)),
     }),
     to_nng: text({
       default: '',
-      text: 'Name of an NNG bridge that sends: the result goes there, by the frame of its first rule, and is not published.',
+      text: 'Name of a sending NNG bridge. The result is sent there, in the frame format of its first rule, and not published.',
       example: 'analytics',
     }),
-    to_webhook: flag({ default: false, text: 'Whether the webhook gets the result too, as on_message_publish.' }),
-    qos: digit([0, 1, 2], { default: null, text: 'QoS of the result; absent = that of the message.', example: 1 }),
+    to_webhook: flag({ default: false, text: 'Also send the result to the webhook, as on_message_publish.' }),
+    qos: digit([0, 1, 2], { default: null, text: 'QoS of the result. Absent = that of the message.', example: 1 }),
     retain: flag({ default: false, text: 'RETAIN flag of the result.' }),
     changed: text({
       default: '',
-      text: 'CEL; only messages for which its value differs from that of the last one of the same topic. Empty = all.',
+      text: 'CEL expression. Only messages for which its value differs from that of the previous message on the same topic are processed. Empty = all.',
       example: 'payload.temp',
     }),
-    by: decimal({ default: 0, min: 0, text: 'How much a number has to differ for changed; 0 = at all.' }),
+    by: decimal({
+      default: 0,
+      min: 0,
+      text: 'Smallest difference that counts for changed, for numbers. 0 = any difference.',
+    }),
     throttle: duration({
       default: '0',
-      text: 'At most one message of each topic in this time; the last one is kept and sent when it is over. 0 = off.',
+      text: 'At most one message per topic in this time; the last one is kept and sent at its end. 0 = off.',
     }),
   },
   { unknown: 'error', text: 'One rule.' },
@@ -77,10 +81,13 @@ export const RULE = block(
 
 export const REPUB = block(
   {
-    server: text({ default: 'mqtt-tcp://localhost:1883', text: 'The broker itself: another one needs bridges.mqtt.' }),
+    server: text({
+      default: 'mqtt-tcp://localhost:1883',
+      text: 'The gateway itself. For another broker use bridges.mqtt.',
+    }),
     topic: text({ text: 'Topic to publish to.', check: checkTopicName, example: 'topic/repub1' }),
     sql: text({ text: 'SELECT ... FROM "filter" WHERE ...', example: 'SELECT topic, payload FROM "abc"' }),
-    proto_ver: int({ default: 4, text: 'No effect: nothing is connected to.' }),
+    proto_ver: int({ default: 4, text: 'No effect: no connection is made.' }),
     clientid: text({ default: '', text: 'No effect.' }),
     keepalive: text({ default: '', text: 'No effect.' }),
     clean_start: flag({ default: true, text: 'No effect.' }),
@@ -91,7 +98,7 @@ export const REPUB = block(
 );
 const REPUBS = block(
   { rules: list(REPUB, { text: 'Rules in order.' }) },
-  { unknown: 'warn', text: "NanoMQ's rules that publish again." },
+  { unknown: 'warn', text: "NanoMQ's rules that republish messages." },
 );
 
 /** NanoMQ's rules that write to a database. */
@@ -109,7 +116,7 @@ export const RULES: Key<CheckedRules> = {
   doc: {
     type: 'named blocks',
     default: null,
-    text: 'Rules that filter, change and route messages; repub { rules = [...] } is read as in NanoMQ, databases are not supported.',
+    text: 'Rules that filter, change and route messages. repub { rules = [...] } is read as in NanoMQ; databases are not supported.',
   },
   inside: { kind: 'named', item: RULE, example: 'name', group: false },
   read(node, path, sink) {
@@ -122,8 +129,8 @@ export const RULES: Key<CheckedRules> = {
       if (isNull(value)) continue;
       if (name === 'repub') repub = REPUBS.read(value, inner, sink)?.rules ?? [];
       else if (DATABASES.has(name))
-        sink.warn(at, inner, 'rules that write to a database are not supported: this block does nothing');
-      else if (!NAME.test(name)) sink.problem(at, inner, 'the name of a rule has letters, digits, and . : _ -');
+        sink.warn(at, inner, 'rules that write to a database are not supported: this block has no effect');
+      else if (!NAME.test(name)) sink.problem(at, inner, 'rule names may contain letters, digits and . : _ -');
       else rules.set(name, RULE.read(value, inner, sink) as ValueOf<typeof RULE>);
     }
     return { named: rules, repub };
