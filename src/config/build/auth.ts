@@ -76,7 +76,7 @@ function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
   if (jwt === null || !jwt.enable) return null;
   const sources = [jwt.secret !== null, jwt.keyfile !== null, jwt.jwks_url !== null, jwt.issuer_discovery];
   if (sources.filter((given) => given).length !== 1) {
-    sink.problem(sink.at(jwt), sink.path(jwt), 'one of secret, keyfile, jwks_url and issuer_discovery is needed');
+    sink.problem(sink.at(jwt), sink.path(jwt), 'one of secret, keyfile, jwks_url and issuer_discovery is required');
   }
   return {
     secret: jwt.secret,
