@@ -1,4 +1,5 @@
-// `make docs`: writes the files that are made from tables in the code (configuration schema, errors, log messages).
+// `make docs`: writes the files that are made from tables in the code (configuration schema, errors, log messages,
+// metrics).
 // `--check` writes nothing and ends with 1 when a file is not what it should be; `make check` calls that.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/base/errors.ts';
 import { MESSAGES } from '../src/base/messages.ts';
 import { FOREIGN } from '../src/config/schema/core.ts';
+import { metricsMarkdown } from './metrics.ts';
 import { fromMosquitto, fromNanomq } from './moving.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';
 
@@ -28,11 +30,12 @@ function referenceErrors(): string {
     .concat('\n');
 }
 
-const FILES: ReadonlyMap<string, () => string> = new Map([
+const FILES = new Map<string, () => string | Promise<string>>([
   ['etc/tidegate.reference.conf', referenceHocon],
   ['etc/tidegate.reference.toml', referenceToml],
   ['docs/reference-config.md', () => referenceMarkdown(FOREIGN)],
   ['docs/reference-errors.md', referenceErrors],
+  ['docs/metrics.md', metricsMarkdown],
   ['docs/from-mosquitto.md', fromMosquitto],
   ['docs/from-nanomq.md', fromNanomq],
 ]);
@@ -49,7 +52,7 @@ const check = process.argv.includes('--check');
 let stale = 0;
 for (const [file, make] of FILES) {
   const path = join(ROOT, file);
-  const text = make();
+  const text = await make();
   if (present(path) === text) continue;
   stale++;
   if (check) console.error(`${file} is not up to date: run make docs`);

@@ -11,6 +11,33 @@ import type { FailureLimits } from './limits.ts';
 import { hasSource, type Realm, revoked } from './realm.ts';
 import type { Answer, Source } from './source.ts';
 
+const REFUSED = {
+  name: 'tidegate_auth_refused_total',
+  text: 'connections refused, by reason',
+  type: 'counter',
+  unit: 'connections',
+} as const;
+/** The usual reasons: these series are there from the start, so that a first refusal is an increase. */
+const REASONS = [
+  'anonymous',
+  'bad-password',
+  'busy',
+  'certificate',
+  'changed',
+  'hash-error',
+  'http-refused',
+  'internal',
+  'locked',
+  'no-password',
+  'no-source',
+  'token-clientid',
+  'token-expired',
+  'token-invalid',
+  'token-no-expiry',
+  'token-username',
+  'unknown-user',
+];
+
 /** Counters of answers, by reason. */
 export class AuthCounters {
   private readonly metrics: Metrics;
@@ -24,20 +51,13 @@ export class AuthCounters {
       type: 'counter',
       unit: 'connections',
     });
+    for (const why of REASONS) metrics.cell(REFUSED, { why });
   }
 
   count(result: AuthResult): AuthResult {
     if (result.accepted) this.accepted.value++;
     else {
-      this.metrics.cell(
-        {
-          name: 'tidegate_auth_refused_total',
-          text: 'connections refused, by reason',
-          type: 'counter',
-          unit: 'connections',
-        },
-        { why: result.why },
-      ).value++;
+      this.metrics.cell(REFUSED, { why: result.why }).value++;
     }
     return result;
   }

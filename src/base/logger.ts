@@ -8,7 +8,7 @@ import pino from 'pino';
 import { errorText } from './errors.ts';
 import { LineWriter } from './linewriter.ts';
 import type { Fields, Level, Log } from './log.ts';
-import { MESSAGES, type MsgId } from './messages.ts';
+import { ALWAYS, MESSAGES, type MsgId } from './messages.ts';
 
 export type LogFormat = 'json' | 'pretty' | 'auto';
 
@@ -42,9 +42,6 @@ export interface Logger {
 }
 
 const RANK: Readonly<Record<Level, number>> = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60 };
-
-/** Written at every level: what scripts and supervisors wait for. */
-const ALWAYS: ReadonlySet<MsgId> = new Set<MsgId>(['GW-READY', 'GW-STOPPED']);
 
 /** Names of the line itself; a field of that name gets an underscore behind it. */
 const RESERVED: ReadonlySet<string> = new Set(['level', 'time', 'msgid', 'msg']);

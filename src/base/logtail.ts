@@ -2,7 +2,7 @@
 // Wraps the Log that every stage gets. Built by gateway/gateway.ts when http_server is configured.
 import { brief } from './brief.ts';
 import type { Fields, Level, Log } from './log.ts';
-import { MESSAGES, type MsgId } from './messages.ts';
+import { ALWAYS, MESSAGES, type MsgId } from './messages.ts';
 
 export interface TailLine {
   /** Wall-clock milliseconds. */
@@ -34,7 +34,7 @@ export class LogTail {
   wrap(log: Log): Log {
     return (level, msgid, fields) => {
       log(level, msgid, fields);
-      if (LEVELS.indexOf(level) < LEVELS.indexOf(this.level)) return;
+      if (LEVELS.indexOf(level) < LEVELS.indexOf(this.level) && !ALWAYS.has(msgid)) return;
       const line: TailLine = { time: this.now(), level, msgid, text: MESSAGES[msgid], fields: short(fields) };
       if (this.lines.push(line) > LINES) this.lines.shift();
       for (const follower of this.followers) follower(line);

@@ -111,3 +111,6 @@ export const STRANGERS: ReadonlySet<MsgId> = new Set<MsgId>([
   'NNG-REFUSED',
   'PXY-REFUSED',
 ]);
+
+/** Written at every level: what scripts and supervisors wait for. */
+export const ALWAYS: ReadonlySet<MsgId> = new Set<MsgId>(['GW-READY', 'GW-STOPPED']);

@@ -1,7 +1,7 @@
 // Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime. Declared once by gateway/console.ts.
 // Values are read when somebody scrapes; the only thing that runs between is Node's own event-loop histogram.
 // Names follow Prometheus' client conventions. Nothing is ever negative: monotonic clocks, values clamped at 0.
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { Clock, Timer } from '../base/clock.ts';
@@ -24,6 +24,7 @@ function gauge(name: string, text: string, unit: MetricSpec['unit']): MetricSpec
 export class ProcessMetrics implements Service {
   private readonly metrics: Metrics;
   private readonly clock: Clock;
+  private readonly version: string;
   private readonly startedMono: number;
   private readonly lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
   private window: Timer | null = null;
@@ -34,7 +35,8 @@ export class ProcessMetrics implements Service {
   private share = 0;
   private highestShare = 0;
 
-  constructor(metrics: Metrics, clock: Clock) {
+  constructor(metrics: Metrics, clock: Clock, version: string) {
+    this.version = version;
     this.metrics = metrics;
     this.clock = clock;
     this.startedMono = clock.mono();
@@ -57,6 +59,9 @@ export class ProcessMetrics implements Service {
       gauge('process_start_time_seconds', 'When the process started, seconds since the epoch.', 'seconds'),
       () => startedSeconds,
     );
+    const build = { version: this.version, node: process.version };
+    metrics.read(gauge('tidegate_build_info', 'Always 1; the labels say what runs.', 'none'), () => 1, build);
+    metrics.read(gauge('process_max_fds', 'File descriptors the process may have open.', 'items'), maxDescriptors);
     metrics.read(gauge('process_open_fds', 'Open file descriptors.', 'items'), () => this.openFds());
     metrics.read(gauge('tidegate_uptime_seconds', 'How long the gateway has been running.', 'seconds'), () =>
       Math.max(0, this.uptimeMs() / 1000),
@@ -126,6 +131,17 @@ export class ProcessMetrics implements Service {
       }
     }
     return this.fds;
+  }
+}
+
+/** The soft limit, which may be raised while the process runs; 0 where it cannot be told. */
+function maxDescriptors(): number {
+  try {
+    const found = /^Max open files +(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'latin1'));
+    if (found === null) return 0;
+    return found[1] === 'unlimited' ? Number.POSITIVE_INFINITY : Number(found[1]);
+  } catch {
+    return 0;
   }
 }
 

@@ -59,7 +59,7 @@ export class Web {
     const { ProcessMetrics } = await import('../console/process.ts');
     const { latencyHistogram } = await import('../console/latency.ts');
     turn.measure(clock, latencyHistogram(metrics));
-    const processMetrics = new ProcessMetrics(metrics, clock);
+    const processMetrics = new ProcessMetrics(metrics, clock, version);
     await processMetrics.start();
     started.push({ name: 'process metrics', stop: () => processMetrics.stop() });
     const { matchesHash, requireHashes } = await import('./webhash.ts');

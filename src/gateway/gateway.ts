@@ -171,9 +171,10 @@ export class Gateway implements Service {
     this.state = 'ready';
     const mqtt = listeners.bound.map(({ kind, address }) => `${kind}://${address}`);
     const nng = bridges.list().flatMap((b) => b.endpoints.flatMap((e) => e.bound ?? []));
-    // Shown at every level but error: scripts and people wait for it.
     const proxy = this.proxies?.bound.map(({ kind, address }) => `${kind}://${address}`);
-    log('warn', 'GW-READY', { mqtt, nng, proxy, ...web, ms: Math.round(clock.mono() - startedMs), pid: process.pid });
+    const ms = Math.round(clock.mono() - startedMs);
+    // The logger writes it at every level: scripts and people wait for it.
+    log('info', 'GW-READY', { mqtt, nng, bridges: namesByType(bridges), proxy, ...web, ms, pid: process.pid });
   }
 
   async stop(deadlineMs: number): Promise<void> {
@@ -438,4 +439,15 @@ export class Gateway implements Service {
 
 export function createGateway(loaded: Loaded, parts: GatewayParts): Gateway {
   return new Gateway(loaded, parts);
+}
+
+/** The bridges that are on, by type; undefined where there are none. */
+function namesByType(bridges: Supervisor): Record<string, string[]> | undefined {
+  const names: Record<string, string[]> = {};
+  for (const { type, name, enabled } of bridges.list()) {
+    if (!enabled) continue;
+    names[type] ??= [];
+    names[type].push(name);
+  }
+  return Object.keys(names).length === 0 ? undefined : names;
 }

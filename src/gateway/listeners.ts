@@ -17,6 +17,9 @@ const REJECTED = {
   unit: 'connections',
 } as const;
 
+/** The usual ones: their series are there from the start. */
+const REJECT_REASONS = ['descriptors', 'full', 'gone', 'proxy-untrusted'];
+
 /** A lack of descriptors that comes back after this long is another one. */
 const QUIET_MS = 60_000;
 
@@ -66,6 +69,7 @@ export class Listeners {
       rules: rulesOf(config),
       access: () => access.access(name),
     };
+    for (const reason of REJECT_REASONS) metrics.cell(REJECTED, { listener: name, reason });
     const reject = (reason: string, remote: string): void => {
       metrics.cell(REJECTED, { listener: name, reason }).value++;
       if (reason === 'descriptors' && this.descriptorsRanOut()) log('error', 'LSN-DESCRIPTORS', { listener: name });

@@ -82,6 +82,7 @@ export class RunningConfig {
     this.parts = parts;
     this.kept = new KeptFile(loaded.file === null ? null : (loaded.files[0] ?? null), parts.load, parts.log);
     this.ok = parts.metrics.cell(OK);
+    for (const outcome of ['applied', 'partly', 'refused']) parts.metrics.cell(RELOADS, { outcome });
     this.ok.value = 1;
   }
 

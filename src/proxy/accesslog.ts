@@ -9,6 +9,8 @@ import type { Facts } from './facts.ts';
 
 /** 200 ended normally, 400 bytes that cannot be taken, 403 not allowed, 500 nowhere to go, 502 no server, 503 a limit. */
 export type Status = 200 | 400 | 403 | 500 | 502 | 503;
+/** Of connections that reached no server. */
+export const FAULTS = [400, 403, 500, 502, 503] as const;
 
 export interface Entry {
   /** Wall-clock ms of the end. */

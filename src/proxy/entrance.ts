@@ -4,7 +4,7 @@
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, Connection } from '../transport/transport.ts';
-import type { AccessLog, Entry } from './accesslog.ts';
+import { type AccessLog, type Entry, FAULTS } from './accesslog.ts';
 import { addressFacts } from './facts.ts';
 import type { InspectCells } from './inspect.ts';
 import { ConnectionCount, Rate } from './limits.ts';
@@ -65,6 +65,7 @@ export class Entrance {
     this.rules = makeRules(options, context.parts.env);
     const labels = { proxy: options.name };
     const { metrics } = context.parts;
+    for (const status of FAULTS) metrics.cell(M.refused, { ...labels, status: String(status) });
     this.cells = {
       accepted: metrics.cell(M.accepted, labels),
       active: metrics.cell(M.active, labels),

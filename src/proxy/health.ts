@@ -54,6 +54,7 @@ export class HealthCheck {
   /** Checks these peers from now on and no others; null = none. */
   watch(options: HealthOptions | null, peers: readonly Peer[]): void {
     this.options = options;
+    if (options !== null) for (const result of ['passed', 'failed'] as const) this.count(result);
     const wanted = new Set(options === null ? [] : peers.filter((peer) => !peer.server.down));
     for (const [peer, watch] of this.watched) {
       if (wanted.has(peer)) continue;

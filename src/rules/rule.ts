@@ -16,6 +16,9 @@ import { Changes, Throttle } from './pace.ts';
 import type { RuleOptions, RuleStatus } from './rules.ts';
 import { type RuleInput, Transform } from './transform.ts';
 
+/** What every rule may count; series are there from the start. */
+const DROP_REASONS = ['filtered', 'error', 'loop', 'unchanged', 'throttled'];
+
 /** Where messages come from and go to apart from the broker. */
 export interface RuleTargets {
   /** Sends through an NNG bridge; false when there is none of that name that sends. The bridge may hold the publication. */
@@ -86,6 +89,7 @@ export class RunningRule implements Flushable {
     this.transform = new Transform(rule, () => parts.clock.now());
     this.matched = parts.metrics.cell(RULE_METRICS.matched, { rule: options.name });
     this.passed = parts.metrics.cell(RULE_METRICS.passed, { rule: options.name });
+    for (const reason of DROP_REASONS) parts.metrics.cell(RULE_METRICS.dropped, { rule: options.name, reason });
     this.changes = rule.changed === null ? null : new Changes(options.by);
     this.throttle =
       options.throttleMs > 0 ? new Throttle(options.throttleMs, parts.clock, (kept) => this.sendLater(kept)) : null;

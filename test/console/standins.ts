@@ -378,7 +378,7 @@ export class ConsoleStage {
       makeHash: async (password) => `hash of ${password}`,
       ...more,
     };
-    this.process = new ProcessMetrics(this.metrics, this.options.clock);
+    this.process = new ProcessMetrics(this.metrics, this.options.clock, '0.0.0-test');
     this.server = new HttpServer(this.options, this.process);
   }
 

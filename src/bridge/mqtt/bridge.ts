@@ -78,6 +78,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   private openedMs = 0;
   /** State and error as they were last logged. */
   private told = '';
+  /** Whether the last state in the log was a loss. */
+  private warned = false;
   private readonly via = new Via();
   private readonly guard: LoopGuard;
   private readonly loops: Cell;
@@ -414,7 +416,14 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     const told = text === this.told;
     this.state = state;
     this.told = text;
-    if (!told) this.log(state === 'connected' ? 'info' : 'warn', 'MQB-STATE', { ...this.labels, state, ...fields });
+    if (told) return;
+    // A recovery at the level of the loss: who reads warnings only learns of both.
+    this.log(state === 'connected' && !this.warned ? 'info' : 'warn', 'MQB-STATE', {
+      ...this.labels,
+      state,
+      ...fields,
+    });
+    this.warned = state === 'retrying' || state === 'error';
   }
 
   /** Waits until the remote has acknowledged everything, or what it has been sent when another worker sends the rest. */

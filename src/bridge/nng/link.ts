@@ -56,6 +56,8 @@ export class Link {
   private readonly labels: { readonly bridge: string; readonly type: NngType };
   private readonly warn: Log;
   private lastState = '';
+  /** Whether the last state in the log was a failure. */
+  private warned = false;
   private failure: string | null = null;
   private stopped = false;
   private triedAll: (() => void) | null = null;
@@ -204,16 +206,19 @@ export class Link {
     const text = `${state} ${error} ${bound.join(' ')}`;
     if (text === this.lastState || this.stopped) return;
     this.lastState = text;
-    this.parts.log(state === 'error' ? 'warn' : 'info', 'NNG-STATE', {
+    // A recovery at the level of the loss: who reads warnings only learns of both.
+    this.parts.log(state === 'error' || this.warned ? 'warn' : 'info', 'NNG-STATE', {
       ...this.labels,
       state,
       bound,
       ...(error === null ? {} : { error }),
     });
+    this.warned = state === 'error';
   }
 
   private failed(error: unknown): void {
     this.parts.log('warn', 'NNG-STATE', { ...this.labels, state: this.state(), error: errorText(error) });
+    this.warned = true;
   }
 
   private queuedBytes(): number {

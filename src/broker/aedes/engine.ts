@@ -52,6 +52,7 @@ import { Elsewhere } from './elsewhere.ts';
 import { Front } from './front.ts';
 import { Incoming } from './incoming.ts';
 import { IN_STEP, InStep } from './instep.ts';
+import { REDIS_METRICS } from './metrics.ts';
 import { type Aedes, type AedesClient, type AedesPacket, type Callback, loadAedes } from './parts.ts';
 import { openShared, type SharedStore } from './redis.ts';
 import { Relay } from './relay.ts';
@@ -214,15 +215,7 @@ export class AedesBroker implements Engine {
       mono: () => clock.mono(),
     });
     const { relay } = this;
-    metrics.read(
-      {
-        name: 'tidegate_publish_unshared_total',
-        text: 'Messages that other gateways of the shared broker were not told: Redis was away',
-        type: 'counter',
-        unit: 'messages',
-      },
-      () => relay.unshared,
-    );
+    metrics.read(REDIS_METRICS.unshared, () => relay.unshared);
     if (this.shared !== null) await this.join(aedes, this.shared);
     this.sys.start();
     this.timers.push(clock.every(CHECK_MS, () => this.check()));
@@ -631,15 +624,7 @@ export class AedesBroker implements Engine {
       tell: (topic, payload) => tell(aedes, topic, Buffer.from(payload)),
       onReturn: () => this.caughtUp(),
     });
-    this.options.metrics.read(
-      {
-        name: 'tidegate_redis_in_step',
-        text: 'Whether the gateway knows all subscriptions of its shared broker again after Redis was away: 0 acknowledges nothing',
-        type: 'gauge',
-        unit: 'none',
-      },
-      () => (this.inStep?.now === false ? 0 : 1),
-    );
+    this.options.metrics.read(REDIS_METRICS.inStep, () => (this.inStep?.now === false ? 0 : 1));
     this.timers.push(clock.every(LOOK_MS, () => void this.lookElsewhere(shared)));
     await this.lookElsewhere(shared);
     await new Promise<void>((resolve) => {

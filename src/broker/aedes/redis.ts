@@ -1,8 +1,10 @@
 // The three connections to Redis through which gateways form one broker: queues and retained messages, publishing, listening.
 // Opened by engine.ts before the broker starts. Commands fail at once while Redis is away: nothing piles up in memory here.
+
 import { errorText, GatewayError } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
+import { REDIS_METRICS } from './metrics.ts';
 import { type Emitter, loadRedis, type Persistence, type Redis } from './parts.ts';
 
 const CONNECT_MS = 5000;
@@ -96,15 +98,7 @@ export async function openShared(options: SharedOptions): Promise<SharedStore> {
     close();
     throw new GatewayError('BROKER-ENGINE', `Redis does not answer: ${errorText(error)}`, error);
   }
-  options.metrics.read(
-    {
-      name: 'tidegate_redis_connections',
-      text: 'Connections to Redis that are up, of the three a shared broker needs',
-      type: 'gauge',
-      unit: 'connections',
-    },
-    () => up,
-  );
+  options.metrics.read(REDIS_METRICS.connections, () => up);
   const { keepSeconds } = options;
   const emitter = packages.emitter({ pubConn, subConn, matchEmptyLevels: true, concurrency: 0 });
   // Each connection's errors are told above.
