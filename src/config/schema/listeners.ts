@@ -65,7 +65,7 @@ export const TLS_SERVER = {
   }),
   crlfile: text({
     default: null,
-    text: 'Certificate revocation list (CRL) for client certificates, PEM.',
+    text: 'Lists of revoked certificates, PEM; the authority that issued a client certificate needs one that is in date.',
     example: '/etc/tidegate/certs/ca.crl',
   }),
   key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),
