@@ -86,7 +86,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     opened = await open(browser, url);
     const { page } = opened;
     await logIn(page, 'wrong');
-    await page.getByText('User or password is wrong.').waitFor();
+    await page.getByText('Wrong user name or password.').waitFor();
     expect(await faults(page)).toEqual([]);
     await picture(page, 'login-failed');
     await logIn(page);
@@ -137,7 +137,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     const page = await console({ colorScheme: 'light' });
     const background = (): Promise<string> => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const light = await background();
-    await page.getByRole('button', { name: 'Theme: as the system' }).click();
+    await page.getByRole('button', { name: 'Theme: system' }).click();
     await page.getByRole('button', { name: 'Theme: light' }).click();
     const dark = await background();
     expect(dark).not.toBe(light);
@@ -163,7 +163,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     const form = page.getByRole('dialog');
     await form.getByLabel('Direction').selectOption('sub');
     await form.getByLabel('Name').fill('probe');
-    await form.getByLabel('Addresses, one a line').fill('tcp://127.0.0.1:0');
+    await form.getByLabel('Addresses, one per line').fill('tcp://127.0.0.1:0');
     await form.getByLabel('NNG prefix').fill('can');
     await form.getByRole('button', { name: 'Test this rule' }).click();
     await form.getByLabel('Frame from NNG').fill('can/1:hello');
@@ -249,7 +249,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await page.getByRole('dialog', { name: 'Disconnect to-kick?' }).getByRole('button', { name: 'Disconnect' }).click();
     expect(await gone).toBe(true);
     await page.getByText('to-kick is disconnected.').waitFor();
-    await page.getByText('No client fits.').waitFor();
+    await page.getByText('No matching clients.').waitFor();
   });
 
   test('a message published by hand reaches a subscriber', async () => {
@@ -262,7 +262,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await show(page, 'Messages');
     await page.getByLabel('Topic', { exact: true }).fill('hand/made');
     await page.getByLabel('Payload', { exact: true }).fill('00 ff');
-    await page.getByLabel('Payload is').selectOption('hex');
+    await page.getByLabel('Payload format').selectOption('hex');
     await page.getByRole('button', { name: 'Publish' }).click();
     expect(await arrived).toBe('hand/made 00ff');
   });
@@ -284,14 +284,14 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     const part = Number.parseFloat((await two.locator('.branch-rates').textContent()) ?? '');
     expect([all > 0, part > 0, part < all]).toEqual([true, true, true]);
     await page.getByRole('button', { name: 'temp' }).last().click();
-    await page.getByText('Messages counted').waitFor();
-    await page.locator('.facts div', { hasText: 'Messages counted' }).getByText('200', { exact: true }).waitFor();
+    await page.getByText('Messages in total').waitFor();
+    await page.locator('.facts div', { hasText: 'Messages in total' }).getByText('200', { exact: true }).waitFor();
     await page.getByRole('row', { name: 'meter rates/+/temp 0' }).waitFor();
-    await page.getByRole('img', { name: /^Messages a second/ }).waitFor();
+    await page.getByRole('img', { name: /^Messages per second/ }).waitFor();
     expect(await faults(page)).toEqual([]);
     await picture(page, 'topic-rates');
     await two.click();
-    await page.getByText('Topics here and below').waitFor();
+    await page.getByText('Topics in this branch').waitFor();
     expect(opened?.complaints).toEqual([]);
   });
 
@@ -315,7 +315,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
     await page.getByLabel('with retained messages').check();
     await filter.fill('a/#/b');
     await subscribe.click();
-    await page.getByText('This is no topic filter.').waitFor();
+    await page.getByText('Not a valid topic filter.').waitFor();
     await filter.fill('with,comma/#');
     await subscribe.click();
     await page.getByRole('button', { name: 'with,comma/x' }).waitFor();
@@ -340,18 +340,18 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
   test('a setting is checked, refused, corrected and applied', async () => {
     const page = await console();
     await show(page, 'Configuration');
-    await page.getByLabel('Only what differs').click();
+    await page.getByLabel('Only changed from default').click();
     await page.getByRole('searchbox').fill('max_mqueue_len');
     await page.getByRole('button', { name: 'Change mqtt.max_mqueue_len' }).click();
     const field = page.getByRole('textbox', { name: 'mqtt.max_mqueue_len' });
     await field.fill('many');
-    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByRole('button', { name: 'Validate' }).click();
     await page.getByRole('alert').getByText('mqtt.max_mqueue_len').waitFor();
     await field.fill('77');
-    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByRole('button', { name: 'Validate' }).click();
     await page.getByText('These values are valid.').waitFor();
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Applied and kept.').waitFor();
+    await page.getByText('Applied and saved.').waitFor();
     await page.locator('.setting-value', { hasText: '77' }).waitFor();
   });
 
@@ -377,7 +377,7 @@ describe.skipIf(missing !== null)(`the console${missing === null ? '' : `: ${mis
       expect(await page.getByRole('switch').count()).toBe(0);
       expect(await page.getByRole('link', { name: /Log|Security/ }).count()).toBe(0);
       await show(page, 'Messages');
-      await page.getByText('needs the role operator').waitFor();
+      await page.getByText('requires the role operator').waitFor();
     } finally {
       await opened?.page.context().close();
       opened = null;

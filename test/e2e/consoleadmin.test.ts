@@ -75,7 +75,7 @@ describe.skipIf(missing !== null)(`changes in the console${missing === null ? ''
     await form.getByLabel('Server').fill('http://127.0.0.1');
     await form.getByLabel('User').fill('gw');
     await form.getByLabel('Password').fill('Bridge-Secret-1');
-    await form.getByLabel('MQTT topic filter here').fill('up/#');
+    await form.getByLabel('Local MQTT topic filter').fill('up/#');
     await form.getByRole('button', { name: 'Save' }).click();
     await form.locator('[aria-invalid=true]').waitFor();
     expect(await form.getByLabel('Server').getAttribute('aria-invalid')).toBe('true');
@@ -91,13 +91,13 @@ describe.skipIf(missing !== null)(`changes in the console${missing === null ? ''
     const first = received(far);
     await (await device(gateway)).publishAsync('up/1', 'hello', { qos: 1 });
     expect(await first).toBe('up/1 hello');
-    await page.getByText('1 in all').waitFor();
+    await page.getByText('1 in total').waitFor();
     await picture(page, 'remote-bridge');
 
     await page.getByRole('button', { name: 'Change bridge cloud' }).click();
     expect(await form.getByLabel('Password').inputValue()).toBe('');
-    await form.getByRole('button', { name: 'Add a rule there → here' }).click();
-    await form.getByLabel('MQTT topic filter there').fill('down/#');
+    await form.getByRole('button', { name: 'Add a rule remote → local' }).click();
+    await form.getByLabel('Remote MQTT topic filter').fill('down/#');
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Bridge cloud changed.').waitFor();
     const near = await device(gateway);

@@ -55,7 +55,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
       value={rule.local_topic}
       onValue={(local_topic) => set({ local_topic })}
       problem={problem('local_topic')}
-      placeholder={type === 'pub' ? 'sensor/#' : t('as in the frame')}
+      placeholder={type === 'pub' ? 'sensor/#' : t('same as in the frame')}
       mono
     />
   );
@@ -98,7 +98,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           options={[
             ['', t('default')],
             ['topic', t('topic, delimiter, payload')],
-            ['payload', t('payload alone')],
+            ['payload', t('payload only')],
           ]}
           problem={problem('frame')}
         />
@@ -108,9 +108,9 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           onValue={(trace) => set({ trace })}
           options={[
             ['', t('default')],
-            ['keep', t('as it is')],
-            ['strip', t('take off')],
-            ['add', t('put in front')],
+            ['keep', t('leave unchanged')],
+            ['strip', t('remove')],
+            ['add', t('add')],
           ]}
           problem={problem('trace')}
         />
@@ -242,7 +242,7 @@ export function NngBridgeForm({
     <BridgeFrame
       form={form}
       set={set}
-      moreHint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls and so on')}
+      moreHint={t('send_buffer, overflow, recv_max_size, reconnect_max, clientid, driver, tls etc.')}
       problems={problems}
       busy={busy}
       onSubmit={save}
@@ -263,13 +263,13 @@ export function NngBridgeForm({
           value={form.mode}
           onValue={(mode) => set({ mode })}
           options={[
-            ['listen', t('listen: peers dial here')],
-            ['dial', t('dial: this gateway dials')],
+            ['listen', t('listen: peers connect to this gateway')],
+            ['dial', t('dial: this gateway connects to a peer')],
           ]}
           problem={problems.get('mode')}
         />
         <TextField
-          label={t('Addresses, one a line')}
+          label={t('Addresses, one per line')}
           value={form.urls}
           onValue={(urls) => set({ urls })}
           problem={problems.get('urls')}

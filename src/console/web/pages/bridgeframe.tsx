@@ -107,7 +107,7 @@ export function BridgeFrame({
         <FieldProblem problems={problems} field="" />
       </div>
       <footer class="dialog-foot">
-        <Check label={t('Run it')} value={form.enable} onValue={(enable) => set({ enable })} />
+        <Check label={t('Enabled')} value={form.enable} onValue={(enable) => set({ enable })} />
         <KeepCheck />
         <span class="spring" />
         <Button onClick={onClose}>{t('Cancel')}</Button>

@@ -99,8 +99,8 @@ function Bench() {
   const [rule, setRule] = useState<RuleForm>(SAMPLES.pub);
   const set = (more: Partial<RuleForm>): void => setRule({ ...rule, ...more });
   return (
-    <Panel title={t('Try a rule')}>
-      <p class="note">{t('Shows how a message becomes a frame, or how a frame is cut. Nothing is sent.')}</p>
+    <Panel title={t('Test a rule')}>
+      <p class="note">{t('Shows the frame made from a message, or how a frame is split. Nothing is sent.')}</p>
       <Choice
         label={t('Direction')}
         value={type}
@@ -180,7 +180,7 @@ export function BridgesPage() {
           </Button>
         )}
         <Button onClick={() => setBench(!bench)} aria-expanded={bench}>
-          {t('Try a rule')}
+          {t('Test a rule')}
         </Button>
         <span class="spring" />
         <KeepCheck />
@@ -188,9 +188,7 @@ export function BridgesPage() {
       <Failed error={list.error ?? remote.error} />
       {bench && <Bench />}
       {list.value?.length === 0 && remote.value?.length === 0 && (
-        <Empty>
-          {t('There are no bridges yet. A bridge carries MQTT messages to NNG peers, or NNG frames to MQTT.')}
-        </Empty>
+        <Empty>{t('No bridges yet. A bridge forwards MQTT messages to NNG peers, or NNG frames to MQTT.')}</Empty>
       )}
       {all.map((bridge) => (
         <BridgeCard
@@ -210,14 +208,17 @@ export function BridgesPage() {
           onClose={() => setRemoving(null)}
           onYes={async () => {
             const { data } = await call<{ data?: { note?: string } }>('DELETE', kept(pathOf(removing)));
-            if (data?.note !== undefined) tell(t('Other files define {n}: it is kept disabled.', { n: removing.name }));
+            if (data?.note !== undefined)
+              tell(t('{n} is defined in other files, so it is kept but disabled.', { n: removing.name }));
             reload();
           }}
         >
           <p>
             {keep === true
-              ? t('Its connections end. A bridge that the configuration file defines is kept disabled.')
-              : t('Its connections end. What is in the configuration file comes back with the next start.')}
+              ? t('Its connections are closed. A bridge defined in the configuration file stays there, disabled.')
+              : t(
+                  'Its connections are closed. If the bridge is in the configuration file, it returns with the next restart.',
+                )}
           </p>
         </Confirm>
       )}

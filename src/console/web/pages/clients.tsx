@@ -116,7 +116,7 @@ function Subscriptions({ clientId }: { readonly clientId: string }) {
 }
 
 function expiry(seconds: number): string {
-  if (seconds === 0) return t('ends with the connection');
+  if (seconds === 0) return t('until disconnect');
   return seconds >= 0xffffffff ? t('never') : duration(seconds * 1000);
 }
 
@@ -127,7 +127,7 @@ function ClientDialog({ clientId, onClose, onKick }: { clientId: string; onClose
     <Dialog title={clientId === '' ? t('Client') : clientId} onClose={onClose} wide>
       <div class="dialog-body">
         <Failed error={loaded.error} />
-        {loaded.value !== null && client === undefined && <Empty>{t('There is no such client any more.')}</Empty>}
+        {loaded.value !== null && client === undefined && <Empty>{t('This client no longer exists.')}</Empty>}
         {client !== undefined && (
           <>
             {client.last_error !== null && <p class="failed">{client.last_error}</p>}
@@ -137,17 +137,20 @@ function ClientDialog({ clientId, onClose, onKick }: { clientId: string; onClose
             <Facts
               rows={[
                 [t('State'), <Badge key="s" state={client.conn_state} />],
-                [t('Since'), date(client.since)],
+                [
+                  client.conn_state === 'connected' ? t('Connected since') : t('Disconnected since'),
+                  date(client.since),
+                ],
                 [t('User'), client.username ?? '–'],
                 [t('Address'), client.remote || '–'],
                 [t('Listener'), client.listener],
                 ['MQTT', VERSIONS[client.proto_ver] ?? String(client.proto_ver)],
                 ['Keep alive', client.keepalive === 0 ? t('off') : `${client.keepalive} s`],
                 ['Clean start', client.clean_start ? t('yes') : t('no')],
-                [t('Session lasts'), expiry(client.session_expiry_interval)],
+                [t('Session expiry'), expiry(client.session_expiry_interval)],
                 [t('In flight'), count(client.inflight)],
                 [t('Queued'), `${count(client.queued)} (${bytes(client.queued_bytes)})`],
-                [t('Not yet sent'), bytes(client.unsent_bytes)],
+                [t('Unsent'), bytes(client.unsent_bytes)],
                 [t('Received'), count(client.recv_msg)],
                 [t('Sent'), count(client.send_msg)],
                 [t('Dropped'), count(client.dropped)],
@@ -187,9 +190,9 @@ function Kick({ clientId, onClose, onDone }: { clientId: string; onClose: () => 
         onDone();
       }}
     >
-      <p>{t('The client may connect again at once.')}</p>
+      <p>{t('The client may reconnect immediately.')}</p>
       <Check
-        label={t('End its session too: subscriptions and queued messages are lost')}
+        label={t('Also end its session: subscriptions and queued messages are lost')}
         value={session}
         onValue={setSession}
       />
@@ -217,7 +220,7 @@ function Pager({ meta, onPage }: { readonly meta: Meta; readonly onPage: (page: 
   const pages = Math.max(1, Math.ceil(meta.count / meta.limit));
   const first = meta.count === 0 ? 0 : (meta.page - 1) * meta.limit + 1;
   return (
-    <nav class="pager" aria-label={t('Pages of the list')}>
+    <nav class="pager" aria-label={t('List pages')}>
       <span class="muted">
         {t('{from}–{to} of {n}', {
           from: first,
@@ -323,7 +326,7 @@ export function ClientsPage() {
           </tbody>
         </table>
         {list.value !== null && rows.length === 0 && (
-          <Empty>{settled === '' ? t('No clients.') : t('No client fits.')}</Empty>
+          <Empty>{settled === '' ? t('No clients.') : t('No matching clients.')}</Empty>
         )}
       </Scroll>
       {open !== '' && kicking === null && (

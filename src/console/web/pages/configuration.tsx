@@ -56,7 +56,7 @@ function Row({ setting, staged, onStage }: RowProps) {
       <div class="setting-head">
         <code class="setting-key">{path}</code>
         {differs && <span class="mini">{t('set')}</span>}
-        {info?.restart === true && <span class="mini warn">{t('takes a restart')}</span>}
+        {info?.restart === true && <span class="mini warn">{t('requires a restart')}</span>}
         <span class="spring" />
         {staged === undefined ? (
           <>
@@ -75,7 +75,7 @@ function Row({ setting, staged, onStage }: RowProps) {
               spellcheck={false}
               onInput={(event) => onStage((event.currentTarget as HTMLInputElement).value)}
             />
-            <IconButton icon="close" label={t('Leave {n} as it is', { n: path })} onClick={() => onStage(null)} />
+            <IconButton icon="close" label={t('Undo the change of {n}', { n: path })} onClick={() => onStage(null)} />
           </>
         )}
       </div>
@@ -108,7 +108,7 @@ function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => v
       () => {
         setOutcome(check ? { good: true, text: t('These values are valid.') } : null);
         if (!check) {
-          tell(keep ? t('Applied and kept.') : t('Applied until the next start.'));
+          tell(keep ? t('Applied and saved.') : t('Applied until the next restart.'));
           onDone();
         }
       },
@@ -122,11 +122,11 @@ function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => v
     <section class="panel staged-bar" aria-label={t('Changes')}>
       <div class="line">
         <b>{staged.size === 1 ? t('1 change') : t('{n} changes', { n: staged.size })}</b>
-        {!keep && <span class="muted">{t('They hold until the next start.')}</span>}
+        {!keep && <span class="muted">{t('They last until the next restart.')}</span>}
         <KeepCheck />
         <span class="spring" />
-        <Button onClick={onDrop}>{t('Drop')}</Button>
-        <Button onClick={() => send(true)}>{t('Check')}</Button>
+        <Button onClick={onDrop}>{t('Discard')}</Button>
+        <Button onClick={() => send(true)}>{t('Validate')}</Button>
         <Button kind="primary" onClick={() => send(false)}>
           {t('Apply')}
         </Button>
@@ -164,17 +164,17 @@ export function ConfigurationPage() {
     setStaged(next);
   };
   const reread = (): void => {
-    void attempt(() => call('POST', '/reload'), t('The file has been read again.')).then(config.reload);
+    void attempt(() => call('POST', '/reload'), t('Configuration file reloaded.')).then(config.reload);
   };
   return (
     <>
       <div class="bar">
         <SearchBox label={t('Key or text')} value={search} onValue={setSearch} />
-        <Check label={t('Only what differs from the defaults')} value={only} onValue={setOnly} />
+        <Check label={t('Only changed from default')} value={only} onValue={setOnly} />
         <span class="spring" />
         {can('admin') && (
           <Button icon="refresh" onClick={reread}>
-            {t('Read the file again')}
+            {t('Reload the file')}
           </Button>
         )}
       </div>
@@ -190,7 +190,7 @@ export function ConfigurationPage() {
         />
       )}
       {config.value !== null && found.length === 0 && (
-        <Empty>{only && part === '' ? t('Everything is as by default.') : t('No key fits.')}</Empty>
+        <Empty>{only && part === '' ? t('All keys have their default values.') : t('No matching keys.')}</Empty>
       )}
       {sections.map((section) => (
         <Panel key={section} title={<code>{section}</code>}>

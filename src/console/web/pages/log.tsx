@@ -61,7 +61,7 @@ export function LogPage() {
         />
         <IconButton
           icon={held === null ? 'pause' : 'play'}
-          label={held === null ? t('Pause') : t('Go on')}
+          label={held === null ? t('Pause') : t('Resume')}
           onClick={() => setHeld(held === null ? lines : null)}
         />
         {held !== null && (
@@ -69,7 +69,7 @@ export function LogPage() {
         )}
       </div>
       <Scroll look="panel flush log-box" label={t('Log')}>
-        {found.length === 0 && <Empty>{t('No lines.')}</Empty>}
+        {found.length === 0 && <Empty>{t('No log lines.')}</Empty>}
         <ol class="plain log-lines">
           {found.map((line, i) => (
             <li key={`${line.time}/${line.msgid}/${found.length - i}`} class={`log-line ${line.level}`}>

@@ -9,7 +9,7 @@ import { Switches } from '../ui/shell.tsx';
 function reasonOf(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
   if (error.status === 0) return t('The gateway cannot be reached.');
-  if (error.code === 103) return t('User or password is wrong.');
+  if (error.code === 103) return t('Wrong user name or password.');
   if (error.code === 116) return t('The token is not valid or has expired.');
   if (error.status === 429) return t('Too many failed logins. Try again in half a minute.');
   return error.message;

@@ -59,7 +59,7 @@ function Publish() {
   const submit = (event: Event): void => {
     event.preventDefault();
     const body = bodyOf();
-    setProblem(body === null ? (form === 'hex' ? t('This is not hex.') : t('This is not base64.')) : null);
+    setProblem(body === null ? (form === 'hex' ? t('Not valid hex.') : t('Not valid Base64.')) : null);
     if (body !== null) void attempt(() => call('POST', '/mqtt/publish', body), t('Published to {n}.', { n: topic }));
   };
   return (
@@ -69,7 +69,7 @@ function Publish() {
           <TextField label={t('Topic')} value={topic} onValue={setTopic} mono required wide />
           <TextField label={t('Payload')} value={payload} onValue={setPayload} problem={problem} rows={5} mono wide />
           <SelectField
-            label={t('Payload is')}
+            label={t('Payload format')}
             value={form}
             onValue={setForm}
             options={[
@@ -118,12 +118,12 @@ function decoded(text: string): Uint8Array | null {
 
 /** Why a filter cannot be added to these, null when it can. */
 function refusal(filter: string, filters: readonly string[]): string | null {
-  if (!isTopicFilter(filter)) return t('This is no topic filter.');
+  if (!isTopicFilter(filter)) return t('Not a valid topic filter.');
   if (filter.startsWith('$share/'))
-    return t('Shared subscriptions would take messages from their members: subscribe to the filter itself.');
-  if (filters.length >= FILTERS) return t('At most {n} topic filters at once.', { n: FILTERS });
+    return t('A shared subscription would take messages away from its members. Subscribe to the filter itself.');
+  if (filters.length >= FILTERS) return t('At most {n} topic filters at the same time.', { n: FILTERS });
   if (filter.includes(',') && filters.some((one) => one.includes(',')))
-    return t('Only one topic filter with a comma at once.');
+    return t('Only one topic filter with a comma at the same time.');
   return null;
 }
 
@@ -218,11 +218,11 @@ function Live() {
           <>
             <Badge
               state={tone}
-              text={link === 'open' ? t('Live') : link === 'lost' ? t('No connection') : t('Connecting')}
+              text={link === 'open' ? t('Live') : link === 'lost' ? t('Disconnected') : t('Connecting')}
             />
             <IconButton
               icon={paused ? 'play' : 'pause'}
-              label={paused ? t('Go on') : t('Pause')}
+              label={paused ? t('Resume') : t('Pause')}
               onClick={() => setPaused(!paused)}
             />
             <IconButton icon="trash" label={t('Clear the list')} onClick={clear} />
@@ -251,12 +251,12 @@ function Live() {
           ))}
         </ul>
       )}
-      {skipped > 0 && <p class="warn-text">{t('{n} messages came too fast to be shown.', { n: count(skipped) })}</p>}
+      {skipped > 0 && <p class="warn-text">{t('{n} messages arrived too fast to be shown.', { n: count(skipped) })}</p>}
       {filters.length === 0 ? (
-        <Empty>{t('Subscribe to a topic filter to see messages as they come.')}</Empty>
+        <Empty>{t('Subscribe to a topic filter to see messages live.')}</Empty>
       ) : (
         <Scroll look="live-list" label={t('Messages')}>
-          {list.length === 0 && <Empty>{t('Nothing yet.')}</Empty>}
+          {list.length === 0 && <Empty>{t('No messages yet.')}</Empty>}
           <ul
             class="plain"
             onPointerEnter={() => {
@@ -306,7 +306,7 @@ function Live() {
 
 export function MessagesPage() {
   if (!can('operator')) {
-    return <Empty>{t('Reading and publishing messages needs the role operator.')}</Empty>;
+    return <Empty>{t('Reading and publishing messages requires the role operator.')}</Empty>;
   }
   return (
     <div class="pair wide-right">

@@ -28,10 +28,10 @@ function perSecond(value: number | null): string {
 /** What the store says about itself, if anything is kept. */
 function storeNote(store: Stats['store']): { value: string; note: string; tone: string } {
   if (store === null || store.enable !== true) {
-    return { value: t('off'), note: t('nothing is kept on disk'), tone: '' };
+    return { value: t('off'), note: t('persistence is off'), tone: '' };
   }
   const used = typeof store.bytes === 'number' ? bytes(store.bytes) : t('on');
-  if (store.state !== 'ok') return { value: used, note: t('takes no messages'), tone: 'warn' };
+  if (store.state !== 'ok') return { value: used, note: t('accepts no messages'), tone: 'warn' };
   return { value: used, note: typeof store.free === 'number' ? t('{n} free', { n: bytes(store.free) }) : '', tone: '' };
 }
 
@@ -43,12 +43,12 @@ function Tiles({ now }: { readonly now: Stats }) {
       <Tile
         label={t('Messages in')}
         value={perSecond(series.rate('received'))}
-        note={t('{n} in all', { n: count(now.received) })}
+        note={t('{n} in total', { n: count(now.received) })}
       />
       <Tile
         label={t('Messages out')}
         value={perSecond(series.rate('sent'))}
-        note={t('{n} in all', { n: count(now.sent) })}
+        note={t('{n} in total', { n: count(now.sent) })}
       />
       <Tile label={t('Connections')} value={count(now.clients)} note={t('{n} sessions', { n: count(now.sessions) })} />
       <Tile
@@ -58,7 +58,7 @@ function Tiles({ now }: { readonly now: Stats }) {
         tone={dropped > 0 ? 'warn' : ''}
       />
       <Tile
-        label={t('Loop delay p99')}
+        label={t('Event loop delay p99')}
         value={duration(now.lag_p99 * 1000)}
         note={t('p50 {n}', { n: duration(now.lag_p50 * 1000) })}
         tone={now.lag_p99 > 0.1 ? 'warn' : ''}
@@ -84,7 +84,7 @@ function Charts({ now }: { readonly now: Stats | null }) {
     <div class="charts">
       <Panel>
         <Chart
-          label={t('Messages a second')}
+          label={t('Messages per second')}
           times={times}
           format={count}
           lines={[
@@ -95,7 +95,7 @@ function Charts({ now }: { readonly now: Stats | null }) {
       </Panel>
       <Panel>
         <Chart
-          label={t('Bytes a second')}
+          label={t('Bytes per second')}
           times={times}
           format={bytes}
           steps={BYTE_STEPS}
@@ -129,7 +129,7 @@ function Charts({ now }: { readonly now: Stats | null }) {
       </Panel>
       <Panel>
         <Chart
-          label={t('Latency inside the gateway')}
+          label={t('Gateway latency')}
           times={times}
           format={duration}
           lines={[
@@ -141,8 +141,8 @@ function Charts({ now }: { readonly now: Stats | null }) {
       {now !== null && (
         <Panel>
           <Histogram
-            label={t('Latency inside the gateway, distribution')}
-            note={t('one in 64 of the last one to two minutes')}
+            label={t('Gateway latency, distribution')}
+            note={t('every 64th input of the last one to two minutes')}
             {...now.latency}
           />
         </Panel>
@@ -161,7 +161,7 @@ function Charts({ now }: { readonly now: Stats | null }) {
           label={t('Processor')}
           times={times}
           format={(value) => `${value.toFixed(0)} %`}
-          lines={[{ label: t('of one core'), colour: 'three', values: gauge('cpu', 100) }]}
+          lines={[{ label: t('one core = 100 %'), colour: 'three', values: gauge('cpu', 100) }]}
         />
       </Panel>
     </div>
@@ -170,8 +170,8 @@ function Charts({ now }: { readonly now: Stats | null }) {
 
 function BridgeStates() {
   const list = useStore(bridges);
-  if (list === null) return <Empty>{t('Waiting for the first figures.')}</Empty>;
-  if (list.length === 0) return <Empty>{t('There are no bridges yet.')}</Empty>;
+  if (list === null) return <Empty>{t('Waiting for data.')}</Empty>;
+  if (list.length === 0) return <Empty>{t('No bridges yet.')}</Empty>;
   return (
     <ul class="plain rows">
       {list.map((bridge) => (
@@ -205,7 +205,7 @@ const EVENT_TONES: Readonly<Record<string, string>> = {
 
 function Happenings() {
   const list = useStore(happenings);
-  if (list.length === 0) return <Empty>{t('Nothing has happened since this page was opened.')}</Empty>;
+  if (list.length === 0) return <Empty>{t('No events since this page was opened.')}</Empty>;
   return (
     <ol class="plain happenings">
       {list.map((event, i) => (
@@ -242,13 +242,13 @@ export function OverviewPage() {
         )}
         {now !== null && ` · ${t('up {n}', { n: duration(now.uptime_ms) })}`}
       </p>
-      {now === null ? <Empty>{t('Waiting for the first figures.')}</Empty> : <Tiles now={now} />}
+      {now === null ? <Empty>{t('Waiting for data.')}</Empty> : <Tiles now={now} />}
       <Charts now={now} />
       <div class="pair">
         <Panel title={t('Bridges')}>
           <BridgeStates />
         </Panel>
-        <Panel title={t('Just now')}>
+        <Panel title={t('Recent events')}>
           <Happenings />
         </Panel>
       </div>

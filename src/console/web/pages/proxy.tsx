@@ -50,7 +50,7 @@ function Routes({ proxies }: { readonly proxies: Readonly<Record<string, Proxy>>
                 </tr>
               ))}
               <tr>
-                <td class="muted">{t('all others')}</td>
+                <td class="muted">{t('all other clients')}</td>
                 <td>{proxy.default ?? t('refused')}</td>
               </tr>
             </tbody>
@@ -68,14 +68,14 @@ function Discovery({ pool: { discovery } }: { readonly pool: Upstream }) {
   return (
     <p class={error === null ? 'muted' : 'warn-text'}>
       {t('{n} servers found by discovery:', { n: servers })} <code>{source}</code>
-      {error !== null && ` ${t('The last answer was not used: {n}', { n: error })}`}
+      {error !== null && ` ${t('The last discovery answer was rejected: {n}', { n: error })}`}
     </p>
   );
 }
 
 function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged: () => void }) {
   const drain = (server: string, on: boolean): void => {
-    const done = on ? t('{n} gets no new connections.', { n: server }) : t('{n} is in its pool again.', { n: server });
+    const done = on ? t('{n} gets no new connections.', { n: server }) : t('{n} is back in its pool.', { n: server });
     const path = `/proxy/upstreams/${escaped(pool.name)}/drain`;
     void attempt(() => call('POST', path, { server, drain: on }), done).then(onChanged);
   };
@@ -88,7 +88,7 @@ function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged
       }
       tools={
         <span class="muted">
-          {pool.health === null ? t('no health checks') : t('checked by {n}', { n: pool.health })}
+          {pool.health === null ? t('no health checks') : t('health check: {n}', { n: pool.health })}
         </span>
       }
     >
@@ -129,7 +129,7 @@ function Pool({ pool, onChanged }: { readonly pool: Upstream; readonly onChanged
                 <td class="actions">
                   {can('operator') && server.state !== 'down' && (
                     <Button onClick={() => drain(server.server, server.state !== 'draining')}>
-                      {server.state === 'draining' ? t('Put back') : t('Drain')}
+                      {server.state === 'draining' ? t('Undrain') : t('Drain')}
                     </Button>
                   )}
                 </td>
@@ -148,7 +148,7 @@ export function ProxyPage() {
   return (
     <>
       <Failed error={pools.error} />
-      {pools.value?.length === 0 && <Empty>{t('There are no upstream pools.')}</Empty>}
+      {pools.value?.length === 0 && <Empty>{t('No upstream pools.')}</Empty>}
       {pools.value?.map((pool) => (
         <Pool key={pool.name} pool={pool} onChanged={pools.reload} />
       ))}

@@ -32,7 +32,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
   const problem = (key: string): string | undefined => problems.get(`${list}/${index}/${key}`);
   const local = (
     <TextField
-      label={out ? t('MQTT topic filter here') : t('MQTT topic here')}
+      label={out ? t('Local MQTT topic filter') : t('Local MQTT topic')}
       value={rule.local_topic}
       onValue={(local_topic) => set({ local_topic })}
       problem={problem('local_topic')}
@@ -42,7 +42,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
   );
   const remote = (
     <TextField
-      label={out ? t('MQTT topic there') : t('MQTT topic filter there')}
+      label={out ? t('Remote MQTT topic') : t('Remote MQTT topic filter')}
       value={rule.remote_topic}
       onValue={(remote_topic) => set({ remote_topic })}
       problem={problem('remote_topic')}
@@ -53,7 +53,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
   return (
     <fieldset class="rule">
       <legend>
-        {t('Rule {n}', { n: index + 1 })} {out ? t('here → there') : t('there → here')}
+        {t('Rule {n}', { n: index + 1 })} {out ? t('Local → remote') : t('Remote → local')}
       </legend>
       <div class="rule-tools">
         <IconButton icon="trash" label={t('Remove rule {n}', { n: index + 1 })} onClick={onRemove} />
@@ -65,7 +65,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           label="QoS"
           value={rule.qos}
           onValue={(qos) => set({ qos })}
-          options={[...(out ? [['', t('as it comes')] as const] : []), ['0', '0'], ['1', '1'], ['2', '2']]}
+          options={[...(out ? [['', t('unchanged')] as const] : []), ['0', '0'], ['1', '1'], ['2', '2']]}
           problem={problem('qos')}
         />
         <SelectField
@@ -73,7 +73,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           value={rule.retain}
           onValue={(retain) => set({ retain })}
           options={[
-            ['', t('as it comes')],
+            ['', t('unchanged')],
             ['false', 'false'],
             ['true', 'true'],
           ]}
@@ -107,7 +107,7 @@ function RuleFieldset({
       rules={rules}
       problems={problems}
       empty={() => emptyRemoteRule(list)}
-      words={list === 'forwards' ? t('Add a rule here → there') : t('Add a rule there → here')}
+      words={list === 'forwards' ? t('Add a rule local → remote') : t('Add a rule remote → local')}
       onRules={onRules}
     >
       {(rule, i, onRule, onRemove) => (
@@ -170,7 +170,7 @@ function Connection({
         value={form.clientid}
         onValue={(clientid) => set({ clientid })}
         problem={problems.get('clientid')}
-        placeholder={t('a random one')}
+        placeholder={t('random')}
         mono
       />
       <TextField
@@ -186,7 +186,7 @@ function Connection({
         value={form.password}
         onValue={(password) => set({ password })}
         problem={problems.get('password')}
-        hint={form.hasPassword ? t('stays as it is, if empty') : undefined}
+        hint={form.hasPassword ? t('empty = unchanged') : undefined}
         autocomplete="new-password"
         secret
         mono
@@ -252,7 +252,7 @@ export function RemoteBridgeForm({
     <BridgeFrame
       form={form}
       set={set}
-      moreHint={t('ssl, will, conn_properties, max_send_queue_len, retry_qos_0, hybrid_servers and so on')}
+      moreHint={t('ssl, will, conn_properties, max_send_queue_len, retry_qos_0, hybrid_servers etc.')}
       problems={problems}
       busy={busy}
       autocomplete="off"

@@ -49,7 +49,7 @@ function useOutcome(type: Direction, rule: RuleForm, trial: Trial): Tried {
   useEffect(() => {
     const bytes = inputBytes(trial);
     if (bytes === null) {
-      setTried({ outcome: null, problem: { pointer: '/input', message: t('This is not hex.') } });
+      setTried({ outcome: null, problem: { pointer: '/input', message: t('Not valid hex.') } });
       return;
     }
     let current = true;
@@ -83,7 +83,7 @@ function PubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; r
     <>
       <p>
         <Badge state="good" text={t('matches')} />{' '}
-        {t('NNG subscribers get this frame of {n} bytes:', { n: frame.length })}
+        {t('NNG subscribers receive this frame ({n} bytes):', { n: frame.length })}
       </p>
       <FrameBytes frame={frame} segments={segments} />
     </>
@@ -97,7 +97,7 @@ function SubResult({ outcome, trial, rule }: { outcome: Outcome; trial: Trial; r
   return (
     <>
       <p>
-        <Badge state="good" text={t('matches')} /> {t('The frame is cut like this:')}
+        <Badge state="good" text={t('matches')} /> {t('The frame is split as follows:')}
       </p>
       <FrameBytes frame={frame} segments={segments} />
       <p>{t('and published as')}</p>
@@ -194,7 +194,7 @@ export function RuleTester({ type, rule }: { readonly type: Direction; readonly 
       </div>
       <div class="line">
         <Choice
-          label={t('Input as')}
+          label={t('Input format')}
           value={trial.form}
           onValue={(form) => set({ form })}
           options={[

@@ -38,7 +38,7 @@ function Explain() {
     );
   };
   return (
-    <Panel title={t('Why may it, or why not?')}>
+    <Panel title={t('Check a permission')}>
       <form onSubmit={submit}>
         <div class="fields">
           <TextField label={t('Client id')} value={clientId} onValue={setClientId} mono required />
@@ -57,7 +57,7 @@ function Explain() {
             label={t('User')}
             value={username}
             onValue={setUsername}
-            hint={t('of the connected client, if empty')}
+            hint={t('empty = that of the connected client')}
             mono
           />
           <TextField label={t('Listener')} value={listener} onValue={setListener} mono />
@@ -86,25 +86,25 @@ function Explain() {
 }
 
 function listenerName(name: string): string {
-  return name === '' ? t('all listeners without settings of their own') : name;
+  return name === '' ? t('all listeners without their own settings') : name;
 }
 
 function rightsOf(row: AccessRow): string {
   const parts = [row.acl_file ?? '', row.rules ? 'auth.acl.rules' : ''].filter((part) => part !== '');
-  return parts.length === 0 ? t('no ACL: everything is allowed') : parts.join(', ');
+  return parts.length === 0 ? t('no ACL: all actions are allowed') : parts.join(', ');
 }
 
 function Listeners({ rows }: { readonly rows: readonly AccessRow[] }) {
   return (
-    <Panel title={t('Who may come in')}>
-      <Scroll look="table-box" label={t('Who may come in')}>
+    <Panel title={t('Listeners and authentication')}>
+      <Scroll look="table-box" label={t('Listeners and authentication')}>
         <table>
           <thead>
             <tr>
               <th>{t('Listener')}</th>
               <th>{t('Anonymous')}</th>
               <th>{t('Users')}</th>
-              <th>{t('Rights')}</th>
+              <th>{t('Permissions')}</th>
             </tr>
           </thead>
           <tbody>
@@ -115,7 +115,7 @@ function Listeners({ rows }: { readonly rows: readonly AccessRow[] }) {
                   <Badge state={row.anonymous ? 'warn' : 'good'} text={row.anonymous ? t('allowed') : t('refused')} />
                 </td>
                 <td>
-                  {row.users_count ?? t('none of its own')}
+                  {row.users_count ?? t('no users of its own')}
                   {row.sources.length > 0 && <span class="muted"> + {row.sources.join(', ')}</span>}
                 </td>
                 <td class="muted">{rightsOf(row)}</td>
@@ -137,7 +137,7 @@ function Users({ rows }: { readonly rows: readonly AccessRow[] }) {
   return (
     <Panel title={t('MQTT users')} tools={<SearchBox label={t('Part of a name')} value={search} onValue={setSearch} />}>
       {names.length === 0 ? (
-        <Empty>{t('No users are kept here. `tidegate passwd` makes a password file.')}</Empty>
+        <Empty>{t('No users. Create a password file with `tidegate passwd`.')}</Empty>
       ) : (
         <ul class="plain line">
           {found.slice(0, DRAWN).map((name) => (
@@ -168,9 +168,7 @@ function whoOf({ permit: _, action: __, topics: ___, ...who }: AclRule): string 
   const parts = Object.entries(who).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   );
-  return parts.length === 0
-    ? t('everybody')
-    : parts.map(([key, value]) => `${key} ${JSON.stringify(value)}`).join(', ');
+  return parts.length === 0 ? t('everyone') : parts.map(([key, value]) => `${key} ${JSON.stringify(value)}`).join(', ');
 }
 
 function Rules({ auth }: { readonly auth: AuthConfig }) {
@@ -186,7 +184,7 @@ function Rules({ auth }: { readonly auth: AuthConfig }) {
               <th>{t('Verdict')}</th>
               <th>{t('Action')}</th>
               <th>{t('Topics')}</th>
-              <th>{t('Who')}</th>
+              <th>{t('Applies to')}</th>
             </tr>
           </thead>
           <tbody>
@@ -209,7 +207,7 @@ function Rules({ auth }: { readonly auth: AuthConfig }) {
                 <Badge state={auth.no_match === 'deny' ? 'denied' : 'allowed'} />
               </td>
               <td colSpan={3} class="muted">
-                {t('where no rule fits')}
+                {t('if no rule matches')}
               </td>
             </tr>
           </tbody>
@@ -232,11 +230,11 @@ function Audit() {
   const list = useLoaded(() => fetchData<readonly Change[]>('/audit'), 'audit', 5000);
   const rows = list.value ?? [];
   return (
-    <Panel title={t('Changes made here and through the API')}>
+    <Panel title={t('Changes made in the console and through the API')}>
       {rows.length === 0 ? (
-        <Empty>{t('None since the start.')}</Empty>
+        <Empty>{t('None since the gateway started.')}</Empty>
       ) : (
-        <Scroll look="table-box tall" label={t('Changes made here and through the API')}>
+        <Scroll look="table-box tall" label={t('Changes made in the console and through the API')}>
           <table>
             <thead>
               <tr>

@@ -34,13 +34,13 @@ function RateCharts({ node, time }: { readonly node: TopicNode; readonly time: n
   return (
     <>
       <Chart
-        label={t('Messages a second')}
+        label={t('Messages per second')}
         times={times}
         format={count}
         lines={[{ label: t('in'), colour: 'one', values: series.current.gauge('messages') }]}
       />
       <Chart
-        label={t('Bytes a second')}
+        label={t('Bytes per second')}
         times={times}
         format={bytes}
         steps={BYTE_STEPS}
@@ -58,19 +58,19 @@ function TrafficFacts({ node, time }: { readonly node: TopicNode; readonly time:
       {traffic !== null && (
         <Facts
           rows={[
-            [t('Messages a second'), perSecond(traffic.messages_rate, count)],
-            [t('Bytes a second'), perSecond(traffic.bytes_rate, bytes)],
-            [t('Messages counted'), count(traffic.messages)],
-            [t('Bytes counted'), bytes(traffic.bytes)],
+            [t('Messages per second'), perSecond(traffic.messages_rate, count)],
+            [t('Bytes per second'), perSecond(traffic.bytes_rate, bytes)],
+            [t('Messages in total'), count(traffic.messages)],
+            [t('Bytes in total'), bytes(traffic.bytes)],
           ]}
         />
       )}
       {deep && (
         <Facts
           rows={[
-            [t('Topics here and below'), count(node.topicsBelow)],
-            [t('Messages a second, all of them'), perSecond(node.messageRate, count)],
-            [t('Bytes a second, all of them'), perSecond(node.byteRate, bytes)],
+            [t('Topics in this branch'), count(node.topicsBelow)],
+            [t('Messages per second, in total'), perSecond(node.messageRate, count)],
+            [t('Bytes per second, in total'), perSecond(node.byteRate, bytes)],
           ]}
         />
       )}
@@ -97,7 +97,7 @@ function Value({ topic, onCleared }: { readonly topic: string; readonly onCleare
       {message.payload_base64 !== undefined ? (
         <Payload base64={message.payload_base64} />
       ) : (
-        <Empty>{t('The payload is too large to be shown.')}</Empty>
+        <Empty>{t('The payload is too large to display.')}</Empty>
       )}
       {can('operator') && !topic.startsWith('$') && (
         <Button kind="danger" onClick={() => setAsking(true)}>
@@ -134,7 +134,7 @@ function Subscribers({ topic, wild }: { readonly topic: string; readonly wild: b
   );
   if (loaded.value === null) return <Failed error={loaded.error} />;
   const { data, meta } = loaded.value;
-  if (data.length === 0) return <Empty>{t('Nobody subscribes to it.')}</Empty>;
+  if (data.length === 0) return <Empty>{t('No subscribers.')}</Empty>;
   return (
     <>
       <table>
@@ -188,7 +188,7 @@ export function TopicDetail({
     <div ref={place}>
       <Panel title={<code>{topic}</code>}>
         {node !== undefined && node.topicsBelow > 0 && <TrafficFacts node={node} time={time} />}
-        {!wild && node?.topicsBelow === 0 && time > 0 && <Empty>{t('Nothing has been published on it.')}</Empty>}
+        {!wild && node?.topicsBelow === 0 && time > 0 && <Empty>{t('No messages published on this topic.')}</Empty>}
         {!wild && <h3>{t('Retained message')}</h3>}
         {!wild && node?.retained !== true && <Empty>{t('No retained message.')}</Empty>}
         {node?.retained === true && <Value key={topic} topic={topic} onCleared={onCleared} />}

@@ -95,7 +95,7 @@ function Marks({ node, folded }: { readonly node: TopicNode; readonly folded: bo
       {folded && below > 0 && (
         <span
           class="muted small"
-          title={t('{n} retained messages and subscriptions here and below', { n: count(below) })}
+          title={t('{n} retained messages and subscriptions in this branch', { n: count(below) })}
         >
           {count(below)}
         </span>
@@ -158,7 +158,7 @@ function Branches({ among, view }: { readonly among: TopicNode['children']; read
         <Branch key={node.name} node={node} view={view} />
       ))}
       {nodes.length > DRAWN && (
-        <li class="muted small">{t('and {n} more: search to narrow', { n: count(nodes.length - DRAWN) })}</li>
+        <li class="muted small">{t('and {n} more: refine the search', { n: count(nodes.length - DRAWN) })}</li>
       )}
     </>
   );
@@ -184,7 +184,7 @@ function Sum({ published }: { readonly published: Published }) {
   return (
     <>
       <p class="tree-sum">
-        <span>{t('{n} topics published on', { n: count(topics) })}</span>
+        <span>{topics === 1 ? t('1 topic with messages') : t('{n} topics with messages', { n: count(topics) })}</span>
         <span class="branch-rates">
           <span>{count(sum.messages_rate)}/s</span>
           <span>{bytes(sum.bytes_rate)}/s</span>
@@ -192,12 +192,14 @@ function Sum({ published }: { readonly published: Published }) {
       </p>
       {hasnext && (
         <p class="note">
-          {t('The tree has the {n} busiest of them, and its branches the rates of those.', { n: count(LOADED) })}
+          {t('The tree shows only the {n} busiest topics; the rates of branches cover only these.', {
+            n: count(LOADED),
+          })}
         </p>
       )}
       {others.messages > 0 && (
         <p class="note">
-          {t('Topics that are not counted one by one: {n}/s, {m}/s.', {
+          {t('Topics not counted individually: {n}/s, {m}/s.', {
             n: count(others.messages_rate),
             m: bytes(others.bytes_rate),
           })}
@@ -233,7 +235,7 @@ export function TopicsPage() {
         <Check label={t('Busiest first')} value={busiest} onValue={setBusiest} />
         <Check label={t('with $SYS')} value={system} onValue={setSystem} />
         {all?.cut === true && (
-          <span class="warn-text">{t('Only the first {n} are shown: search to narrow.', { n: count(LOADED) })}</span>
+          <span class="warn-text">{t('Only the first {n} are shown. Refine the search.', { n: count(LOADED) })}</span>
         )}
       </div>
       <Failed error={loaded.error ?? traffic.error} />
@@ -241,13 +243,13 @@ export function TopicsPage() {
         <Panel title={t('Topics')}>
           {published !== null && <Sum published={published} />}
           {root !== null && root.children.size === 0 && (
-            <Empty>{t('No retained messages, no subscriptions, nothing published.')}</Empty>
+            <Empty>{t('No retained messages, subscriptions or publishes.')}</Empty>
           )}
           <ul class="tree">{root !== null && <Branches among={root.children} view={view} />}</ul>
         </Panel>
         {chosen === null || root === null ? (
           <Panel>
-            <Empty>{t('Choose a topic to see its rates, its value and its subscribers.')}</Empty>
+            <Empty>{t('Select a topic to see its rates, value and subscribers.')}</Empty>
           </Panel>
         ) : (
           <TopicDetail

@@ -36,8 +36,8 @@ const TONES: Readonly<Record<Role, string>> = { viewer: 'off', operator: 'info',
 
 function roles(): readonly (readonly [Role, string])[] {
   return [
-    ['viewer', t('viewer: reads')],
-    ['operator', t('operator: also acts on clients, messages and switches')],
+    ['viewer', t('viewer: read only')],
+    ['operator', t('operator: also manages clients, messages and switches')],
     ['admin', t('admin: everything')],
   ];
 }
@@ -83,7 +83,7 @@ function UserDialog({
             value={password}
             onValue={setPassword}
             problem={at('password')}
-            hint={user === null ? t('8 characters at least; kept as a hash') : t('stays as it is, if empty')}
+            hint={user === null ? t('at least 8 characters; stored as a hash') : t('empty = unchanged')}
             autocomplete="new-password"
             secret
             mono
@@ -112,14 +112,12 @@ function Note({ users }: { readonly users: Users }) {
   if (users.auth_type === 'jwt')
     return (
       <p class="note">
-        {t('Only tokens are taken; the claim role says what their owner may do. Users with passwords cannot log in.')}
+        {t('Only tokens are accepted; their claim role sets the permissions. Users with passwords cannot log in.')}
       </p>
     );
   if (users.auth_type === 'no_auth' || users.data.length === 0) {
     return (
-      <p class="note">
-        {t('Nobody is asked who he is: everybody on this machine is admin, and only from here the console is reached.')}
-      </p>
+      <p class="note">{t('No login: anyone on this machine is admin; the console is not reachable from elsewhere.')}</p>
     );
   }
   return null;
@@ -135,12 +133,12 @@ function UserRow({ user, onEdit, onRemove }: RowProps) {
   return (
     <tr>
       <td>
-        {user.username} {user.username === me.get()?.username && <span class="muted">({t('this is you')})</span>}
+        {user.username} {user.username === me.get()?.username && <span class="muted">({t('you')})</span>}
       </td>
       <td>
         <Badge state={TONES[user.role]} text={t(user.role)} />
       </td>
-      <td class={user.hashed ? 'muted' : 'warn-text'}>{user.hashed ? t('hashed') : t('in clear')}</td>
+      <td class={user.hashed ? 'muted' : 'warn-text'}>{user.hashed ? t('hashed') : t('plain text')}</td>
       <td class="cell-tools">
         {!user.fixed && (
           <>
@@ -160,7 +158,7 @@ export function WebUsers() {
   const users = list.value;
   return (
     <Panel
-      title={t('Who may use this console')}
+      title={t('Console users')}
       tools={
         <Button icon="plus" onClick={() => setEditing({ user: null })}>
           {t('Add a user')}
@@ -169,9 +167,9 @@ export function WebUsers() {
     >
       <Failed error={list.error} />
       {users !== null && <Note users={users} />}
-      {users !== null && users.data.length === 0 && <Empty>{t('There are no users.')}</Empty>}
+      {users !== null && users.data.length === 0 && <Empty>{t('No users.')}</Empty>}
       {users !== null && users.data.length > 0 && (
-        <Scroll look="table-box" label={t('Who may use this console')}>
+        <Scroll look="table-box" label={t('Console users')}>
           <table>
             <thead>
               <tr>
@@ -205,7 +203,7 @@ export function WebUsers() {
             list.reload();
           }}
         >
-          <p>{t('Sessions of this user end at once.')}</p>
+          <p>{t('Sessions of this user end immediately.')}</p>
         </Confirm>
       )}
     </Panel>

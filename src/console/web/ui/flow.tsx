@@ -92,7 +92,7 @@ function Figures({ bridge, way, index }: RowProps) {
     <div class="flow-rate">
       <b>{rate === null ? '–' : count(rate)}</b>
       <span class="muted">/s</span>
-      <span class="muted">{t('{n} in all', { n: count(total) })}</span>
+      <span class="muted">{t('{n} in total', { n: count(total) })}</span>
       {Object.entries(counters?.dropped ?? {}).map(([reason, n]) => (
         <span key={reason} class="warn-text">
           {t('{n} dropped: {reason}', { n: count(n), reason })}
@@ -110,7 +110,7 @@ function RuleRow(props: RowProps) {
   const mqtt = (
     <Node kind="mqtt" label="MQTT">
       <Topic text={rule.local_topic} empty={empty} />
-      <span class="muted">QoS {rule.qos ?? t('as it comes')}</span>
+      <span class="muted">QoS {rule.qos ?? t('unchanged')}</span>
     </Node>
   );
   return (

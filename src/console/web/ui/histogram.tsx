@@ -30,7 +30,7 @@ export function Histogram({
         <span class="legend">{note}</span>
       </figcaption>
       {bars.length === 0 ? (
-        <Empty>{t('Nothing has been measured in the last minute.')}</Empty>
+        <Empty>{t('No measurements in the last minute.')}</Empty>
       ) : (
         <ul class="bars">
           {bars.map((bar) => (

@@ -361,8 +361,8 @@ export function Payload({ base64, total }: { readonly base64: string; readonly t
     view === 'hex'
       ? hexDump(raw)
       : view === 'json'
-        ? (json ?? t('This is not JSON.'))
-        : (text ?? t('This is not UTF-8 text.'));
+        ? (json ?? t('Not valid JSON.'))
+        : (text ?? t('Not valid UTF-8 text.'));
   return (
     <div class="payload">
       <div class="payload-head">

@@ -45,7 +45,7 @@ function pagesOf(user: Me, proxy: boolean): readonly PageRow[] {
 }
 
 const THEMES: Readonly<Record<Theme, { next: Theme; icon: string; label: string }>> = {
-  auto: { next: 'light', icon: 'auto', label: 'Theme: as the system' },
+  auto: { next: 'light', icon: 'auto', label: 'Theme: system' },
   light: { next: 'dark', icon: 'sun', label: 'Theme: light' },
   dark: { next: 'auto', icon: 'moon', label: 'Theme: dark' },
 };
@@ -100,7 +100,9 @@ function StaleBanner() {
   return (
     <div class="stale-banner" role="alert">
       <b>{t('The gateway does not answer.')}</b>
-      <span>{t('What is shown is {n} old. The page goes on by itself when the gateway is back.', { n: age })}</span>
+      <span>
+        {t('The data shown is {n} old. The page updates by itself when the gateway responds again.', { n: age })}
+      </span>
     </div>
   );
 }
