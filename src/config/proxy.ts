@@ -45,6 +45,8 @@ export type ProxyConfig = Omit<
     readonly name: string;
     readonly host: string;
     readonly port: number;
+    /** Addresses besides the first. */
+    readonly otherBinds: readonly { readonly host: string; readonly port: number }[];
     readonly tls: TlsServerConfig | null;
     readonly tlsNames: readonly TlsNameConfig[];
     readonly useIdentityAsUsername: boolean;

@@ -49,7 +49,8 @@ export class Entrance {
   private readonly name: string;
   private readonly context: EntranceContext;
   private rules: Rules;
-  private listener: ProxyListener | null = null;
+  /** One for each address; empty = closed. */
+  private listeners: readonly ProxyListener[] = [];
   private bound: Bound[] = [];
   private readonly relays = new Set<Relay>();
   private sweeper: Timer | null = null;
@@ -100,17 +101,15 @@ export class Entrance {
   async update(options: ProxyOptions): Promise<void> {
     const before = this.rules.options;
     this.rules = makeRules(options, this.parts.env);
-    if (this.listener === null || doorDiffers(before, options)) {
-      await this.listener?.stop();
+    if (this.listeners.length === 0 || doorDiffers(before, options)) {
+      await this.close();
       await this.open();
-    } else await this.listener.reloadCertificates?.();
+    } else for (const listener of this.listeners) await listener.reloadCertificates?.();
   }
 
   /** Accepts nobody more; the sessions that exist go on under their rules. Calls `over` when the last one has ended. */
   async retire(over: () => void): Promise<void> {
-    await this.listener?.stop();
-    this.listener = null;
-    this.bound = [];
+    await this.close();
     this.onEmpty = over;
     this.checkEmpty();
   }
@@ -126,8 +125,7 @@ export class Entrance {
   /** Accepts nobody more, ends the sessions and waits for that, `deadlineMs` at most. */
   async stop(deadlineMs: number): Promise<void> {
     this.sweeper?.cancel();
-    await this.listener?.stop();
-    this.listener = null;
+    await this.close();
     const relays = [...this.relays];
     const gone = Promise.all(relays.map((relay) => relay.stop()));
     if (deadlineMs > 0) await this.within(deadlineMs, gone);
@@ -164,29 +162,69 @@ export class Entrance {
     this.checkEmpty();
   }
 
+  private async close(): Promise<void> {
+    const { listeners } = this;
+    this.listeners = [];
+    this.bound = [];
+    await Promise.all(listeners.map((listener) => listener.stop()));
+  }
+
+  /** All addresses or none: one that could not be opened is tried again at the next reload. */
   private async open(): Promise<void> {
+    const { host, port, otherBinds } = this.rules.options;
+    const opened: ProxyListener[] = [];
+    const bound: Bound[] = [];
+    try {
+      for (const at of [{ host, port }, ...otherBinds]) {
+        const listener = this.listen(at.host, at.port);
+        bound.push(...(await listener.start()));
+        opened.push(listener);
+      }
+    } catch (error) {
+      await Promise.all(opened.map((listener) => listener.stop()));
+      throw error;
+    }
+    this.listeners = opened;
+    this.bound = bound;
+    for (const { kind, address } of bound) this.parts.log('info', 'PXY-UP', { proxy: this.name, kind, address });
+  }
+
+  private listen(host: string, port: number): ProxyListener {
     const { options } = this.rules;
-    this.listener = null;
-    const listener = this.parts.transports.listen(options, {
-      accept: (connection) => this.accept(connection),
-      reject: (reason, remote) => this.rejected(reason, remote),
-      // TLS costs more than a look at the count; whoever passes here is counted when its handshake is done.
-      admit: (remoteAddress) =>
-        this.byAddress.full(remoteAddress, this.rules.options.limitConn.perIp) ? TOO_MANY : null,
-      maxConnections: options.maxConnections,
-      handshakeTimeoutMs: options.prereadTimeoutMs,
-      proxyProtocol: options.proxyProtocol,
-      proxyProtocolFrom: options.proxyProtocolFrom,
-    });
-    this.bound = await listener.start();
-    // Only now: one that could not be opened is tried again at the next reload.
-    this.listener = listener;
-    for (const { kind, address } of this.bound) this.parts.log('info', 'PXY-UP', { proxy: this.name, kind, address });
+    return this.parts.transports.listen(
+      { ...options, host, port },
+      {
+        accept: (connection) => this.accept(connection),
+        reject: (reason, remote) => this.rejected(reason, remote),
+        // TLS costs more than a look at the count; whoever passes here is counted when its handshake is done.
+        admit: (remoteAddress) =>
+          this.full()
+            ? 'full'
+            : this.byAddress.full(remoteAddress, this.rules.options.limitConn.perIp)
+              ? TOO_MANY
+              : null,
+        maxConnections: options.maxConnections,
+        handshakeTimeoutMs: options.prereadTimeoutMs,
+        proxyProtocol: options.proxyProtocol,
+        proxyProtocolFrom: options.proxyProtocolFrom,
+      },
+    );
+  }
+
+  /** Each listener counts its own connections; of several the sum counts. */
+  private full(): boolean {
+    const { maxConnections, otherBinds } = this.rules.options;
+    return otherBinds.length > 0 && maxConnections > 0 && this.relays.size >= maxConnections;
   }
 
   private accept(connection: Connection): void {
     const { rules } = this;
     this.cells.accepted.value++;
+    if (this.full()) {
+      connection.destroy();
+      this.refusedAtDoor(connection.remote, 503, 'full');
+      return;
+    }
     if (!this.byAddress.enter(connection.remoteAddress, rules.options.limitConn.perIp)) {
       connection.destroy();
       this.refusedAtDoor(connection.remote, 503, TOO_MANY);
@@ -275,6 +313,7 @@ function doorDiffers(before: ProxyOptions, after: ProxyOptions): boolean {
     JSON.stringify([
       o.host,
       o.port,
+      o.otherBinds,
       o.tls,
       o.tlsNames,
       o.web,

@@ -133,6 +133,8 @@ export interface ProxyOptions {
   readonly enable: boolean;
   readonly host: string;
   readonly port: number;
+  /** Addresses besides the first; none with udp. */
+  readonly otherBinds: readonly { readonly host: string; readonly port: number }[];
   /** udp: datagrams, one session for each address and port of a client; nothing is read of them. */
   readonly protocol: 'tcp' | 'udp' | 'ws' | 'wss';
   readonly udpTimeoutMs: number;

@@ -54,6 +54,28 @@ describe('proxy', () => {
     expect(doubts('127.0.0.1:1', 'proxy_protocol_from = [ "10.0.0.1" ]')[0]).toContain('has no effect');
   });
 
+  test('binds to one address or several, each claimed once', () => {
+    const bind = (written: string) => `${POOLS}proxy.p { bind = ${written}, default = a }`;
+    const [several] = config(bind('[ "127.0.0.1:1", "[::1]:2", "10.0.0.9:3" ]')).proxy;
+    expect([several.host, several.port, several.otherBinds]).toEqual([
+      '127.0.0.1',
+      1,
+      [
+        { host: '::1', port: 2 },
+        { host: '10.0.0.9', port: 3 },
+      ],
+    ]);
+    expect(config(bind('"127.0.0.1:1"')).proxy[0].otherBinds).toEqual([]);
+    expect(problems(bind('[ "127.0.0.1:7", "127.0.0.1:7" ]'))[0]).toContain('has this address already');
+    expect(problems(bind('[ "127.0.0.1:7", "127.0.0.1/x" ]'))[0]).toContain('proxy.p.bind[1]');
+    expect(problems(bind('[]'))[0]).toContain('at least one');
+    expect(problems(bind('[ "127.0.0.1:1", "127.0.0.1:2" ], protocol = udp, preread = false'))[0]).toContain(
+      'takes one address',
+    );
+    const believed = warnings(bind('[ "127.0.0.1:1", "0.0.0.0:2" ], proxy_protocol = true'));
+    expect(believed.join()).toContain('may claim any address');
+  });
+
   test('a log format is a word, a template or a list of names that exist', () => {
     const format = (written: string) => proxy(`default = a, access_log { file = "/tmp/a.log", format = ${written} }`);
     const good = ['JSON', '"${clientid} ${ssl_client_serial}"', '[ time, "match.site" ]'].map((written) =>

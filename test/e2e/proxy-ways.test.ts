@@ -64,6 +64,27 @@ proxy.p { bind = "127.0.0.1:${port}", preread = false, default = a }`);
   });
 });
 
+describe('a proxy with several addresses', () => {
+  it('takes clients at each, counts them together, and opens all of them or none', async () => {
+    const server = await echo('a');
+    const ports = [await freePort(), await freePort()];
+    const text = (binds: readonly number[]): string =>
+      `upstreams.a { servers = [ { addr = "127.0.0.1:${server}" } ] }
+proxy.p { bind = [ ${binds.map((port) => `"127.0.0.1:${port}"`).join(', ')} ], preread = false, default = a, max_connections = 2 }`;
+    const made = await gateway(text(ports));
+    expect([await ask(ports[0], 'x'), await ask(ports[1], 'y'), await ask(ports[0], 'z')]).toEqual(['a x', 'a y', '']);
+    expect(made.gateway.metrics.value('tidegate_proxy_refused_total', { proxy: 'p', status: '503' })).toBe(1);
+    const [taken, free] = [createServer(), await freePort()];
+    taken.listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    undo.push(async () => taken.close());
+    await expect(gateway(text([free, (taken.address() as AddressInfo).port]))).rejects.toMatchObject({
+      code: 'TRANSPORT-BIND',
+    });
+    await expect(ask(free, 'x')).resolves.toBe('');
+  });
+});
+
 describe('several proxies', () => {
   it('lead each to its own pool, and may share one with its checks', async () => {
     const [a, b] = [await echo('a'), await echo('b')];

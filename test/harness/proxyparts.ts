@@ -112,6 +112,7 @@ export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
     enable: true,
     host: 'proxy',
     port: 1,
+    otherBinds: [],
     protocol: 'tcp',
     udpTimeoutMs: 60_000,
     web: null,

@@ -53,10 +53,17 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
   return freeze(config);
 }
 
+function bindsOf({ host, port, otherBinds }: ProxyConfig): readonly { readonly host: string; readonly port: number }[] {
+  return [{ host, port }, ...otherBinds];
+}
+
 /** Whether another machine can get to the broker. */
 function isReachable(listeners: readonly OpenListener[], proxies: readonly ProxyConfig[]): boolean {
   const open = listeners.some((listener) => listener.kind !== 'unix' && !isLoopback(listener.host));
-  return open || proxies.some((proxy) => proxy.enable && leadsHere(proxy) && !isLoopback(proxy.host));
+  return (
+    open ||
+    proxies.some((proxy) => proxy.enable && leadsHere(proxy) && !bindsOf(proxy).every(({ host }) => isLoopback(host)))
+  );
 }
 
 /** Whether clients of the proxy can end in the built-in broker. */
@@ -90,7 +97,8 @@ function checkAddresses(config: Config, sink: Sink): void {
   for (const l of config.listeners)
     claims.push({ key: `listeners.${l.name}.bind`, host: l.host, port: l.port, ipv6Only: l.ipv6Only, at: l.source });
   for (const p of config.proxy)
-    if (p.enable) claims.push({ key: `proxy.${p.name}.bind`, host: p.host, port: p.port, at: p.source });
+    if (p.enable)
+      for (const { host, port } of bindsOf(p)) claims.push({ key: `proxy.${p.name}.bind`, host, port, at: p.source });
   const { httpServer: http, metrics } = config;
   if (http !== null) claims.push({ key: 'http_server.port', host: http.ipAddr, port: http.port, at: http.source });
   if (metrics !== null)

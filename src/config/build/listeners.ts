@@ -86,7 +86,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     path: !isWs || path === 'any' ? '' : path || '/mqtt',
     paths: !isWs || path === 'any' ? null : path === '' ? ['/mqtt', '/'] : [path],
     ipv6Only: block.ipv6_only,
-    proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
+    proxyProtocolFrom: proxyProtocolFrom(block, [host], sink),
     mode: null,
     group: null,
     tls,

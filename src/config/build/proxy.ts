@@ -32,7 +32,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
   checkFilter(block, sink);
   checkTopics(block, pools, sink);
   checkTemplates(block, hasEnv, sink);
-  const { host, port } = address(block.bind);
+  const [{ host, port }, ...others] = block.bind.map(address);
   if (block.tls?.use_identity_as_username && !block.tls.verify_peer) {
     sink.refuse(
       block.tls,
@@ -48,11 +48,16 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     name,
     host,
     port,
+    otherBinds: others.map((other) => ({ host: other.host, port: other.port })),
     tls: block.tls === null ? null : tlsServer(block.tls, sink),
     tlsNames: tlsNames(block.tls?.certificates ?? []),
     web: isWeb(block) ? webOf(websocket) : null,
     useIdentityAsUsername: tls?.useIdentityAsUsername ?? false,
-    proxyProtocolFrom: proxyProtocolFrom(block, host, sink),
+    proxyProtocolFrom: proxyProtocolFrom(
+      block,
+      block.bind.map((bind) => address(bind).host),
+      sink,
+    ),
     routes: routes.map((route, i) => ({
       ...route,
       match: route.match.conditions,
@@ -128,6 +133,7 @@ function mapEntries(map: NonNullable<ProxyKeys['map']>, sink: Sink): MapEntry[] 
 
 function checkUdp(block: ProxyKeys, sink: Sink): void {
   if (block.protocol !== 'udp') return;
+  if (block.bind.length > 1) sink.refuse(block, 'bind', 'protocol = udp takes one address: use another proxy for each');
   if (block.preread) sink.refuse(block, 'protocol', 'protocol = udp requires preread = false: it carries no CONNECT');
   if (block.tls !== null) sink.refuse(block, 'tls', 'protocol = udp has no TLS');
   if (block.proxy_protocol) sink.refuse(block, 'proxy_protocol', 'protocol = udp has no PROXY protocol header');

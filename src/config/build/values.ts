@@ -58,12 +58,12 @@ export function tlsNames(certificates: Checked<typeof CERTIFICATES>['certificate
 /** Whose PROXY protocol header is believed; warns where anybody's is and anybody can come. `host` is where the door is. */
 export function proxyProtocolFrom(
   block: { readonly proxy_protocol: boolean; readonly proxy_protocol_from: readonly string[] },
-  host: string,
+  hosts: readonly string[],
   sink: Sink,
 ): readonly string[] {
   const { proxy_protocol: on, proxy_protocol_from: from } = block;
   if (!on && from.length > 0) sink.doubt(block, 'proxy_protocol_from', 'has no effect without proxy_protocol = true');
-  if (on && from.length === 0 && !isLoopback(host)) {
+  if (on && from.length === 0 && !hosts.every(isLoopback)) {
     sink.doubt(
       block,
       'proxy_protocol',

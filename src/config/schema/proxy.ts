@@ -196,7 +196,12 @@ export const PROXY = named(
   block(
     {
       enable: flag({ default: true, text: 'Whether the proxy runs.' }),
-      bind: text({ text: 'Address and port to listen on.', check: checkBind, example: '0.0.0.0:11883' }),
+      bind: list(text({ text: 'An address and port.', check: checkBind }), {
+        single: true,
+        min: 1,
+        text: 'Address and port to listen on, or a list of them.',
+        example: '0.0.0.0:11883',
+      }),
       protocol: word(['tcp', 'udp', 'ws', 'wss'], {
         default: 'tcp',
         text: 'Protocol of the clients. ws and wss: MQTT over WebSocket. udp: forwards datagrams, one session per client address and port; requires preread = false.',
