@@ -7,7 +7,7 @@ import { addBridgeCommands } from './bridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './client.ts';
 import { addConfigCommands } from './config.ts';
 import { addRuleCommands } from './rule.ts';
-import { type Column, column, facts, type Row, sizeText } from './table.ts';
+import { type Column, column, facts, mqttVersion, type Row, sizeColumn, sizeText, uptimeText } from './table.ts';
 import { top } from './top.ts';
 import { addTopicCommand } from './topics.ts';
 import { addUserCommands } from './user.ts';
@@ -21,7 +21,7 @@ async function status(work: Work): Promise<void> {
     ['gateway', work.client.address],
     ['status', node.ready === false ? 'not ready' : node.node_status],
     ['version', node.version],
-    ['uptime', node.uptime],
+    ['uptime', uptimeText(node.uptime)],
     ['connections', node.connections],
     ['memory', sizeText(node.memory)],
     ['processor', `${(Number(node.cpu ?? 0) * 100).toFixed(1)} %`],
@@ -36,7 +36,7 @@ const CLIENT_COLUMNS: readonly Column[] = [
   column('STATE', 'conn_state'),
   column('ADDRESS', 'remote'),
   column('LISTENER', 'listener'),
-  column('VERSION', 'proto_ver', true),
+  { title: 'VERSION', right: true, value: (row) => mqttVersion(row.proto_ver) },
   column('SUBS', 'subscriptions', true),
   column('INFLIGHT', 'inflight', true),
   column('QUEUED', 'queued', true),
@@ -82,7 +82,7 @@ async function bridges(work: Work): Promise<void> {
 const RETAINED_COLUMNS: readonly Column[] = [
   column('TOPIC', 'topic'),
   column('QOS', 'qos', true),
-  column('BYTES', 'bytes', true),
+  sizeColumn('BYTES', 'bytes'),
   { title: 'PAYLOAD', value: (row) => row.payload ?? row.payload_base64 ?? (row.cut === true ? '...' : '') },
 ];
 

@@ -61,3 +61,44 @@ export function sizeText(bytes: unknown): string {
   }
   return String(bytes);
 }
+
+/** A column of bytes, in units. */
+export function sizeColumn(title: string, key: string): Column {
+  return { title, right: true, value: (row) => sizeText(row[key]) };
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** 7500 -> "2 h 5 min": the two largest units. */
+export function durationText(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const first = UNITS.findIndex(([, size]) => whole >= size);
+  if (first < 0) return '0 s';
+  let left = whole;
+  const words: string[] = [];
+  for (const [unit, size] of UNITS.slice(first, first + 2)) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) words.push(`${count} ${unit}`);
+  }
+  return words.join(' ');
+}
+
+/** REST gives NanoMQ's words, "3 Hours, 2 minutes, 1 seconds"; anything else is shown as it is. */
+export function uptimeText(text: unknown): unknown {
+  const found = typeof text === 'string' ? /^(\d+) Hours, (\d+) minutes, (\d+) seconds$/.exec(text) : null;
+  if (found === null) return text;
+  return durationText(Number(found[1]) * 3600 + Number(found[2]) * 60 + Number(found[3]));
+}
+
+/** The version of MQTT that a protocol level stands for. */
+export function mqttVersion(level: unknown): unknown {
+  if (level === 3) return '3.1';
+  if (level === 4) return '3.1.1';
+  return level === 5 ? '5.0' : level;
+}

@@ -3,7 +3,7 @@
 import { GatewayError } from '../../base/errors.ts';
 import type { Io } from '../cli.ts';
 import type { CtlClient } from './client.ts';
-import { facts, sizeText } from './table.ts';
+import { durationText, facts, sizeText } from './table.ts';
 import { busiest } from './topics.ts';
 
 /** Characters of one event that are kept while its end has not come. */
@@ -34,7 +34,7 @@ function rate(before: Sample | null, now: Sample, key: string): number {
 function screen(address: string, before: Sample | null, now: Sample): string {
   const each = (key: string): string => `${Math.round(rate(before, now, key))}/s, ${numberOf(now, key)} in all`;
   return facts([
-    ['gateway', `${address}, up ${Math.round(numberOf(now, 'uptime_ms') / 1000)} s`],
+    ['gateway', `${address}, up ${durationText(numberOf(now, 'uptime_ms') / 1000)}`],
     ['clients', numberOf(now, 'clients')],
     ['sessions', numberOf(now, 'sessions')],
     ['subscriptions', numberOf(now, 'subscriptions')],

@@ -3,7 +3,7 @@
 import type { Command } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
 import type { CtlClient } from './client.ts';
-import { column, type Row, sizeText, table } from './table.ts';
+import { column, type Row, sizeColumn, sizeText, table } from './table.ts';
 import { type Adder, query, rowOf, rowsOf, say } from './work.ts';
 
 /** Rows asked for at once, the most that the gateway gives. */
@@ -19,7 +19,7 @@ const RATES = [
   { title: 'MSGS/S', right: true, value: (row: Row) => perSecond(row.messages_rate) },
   { title: 'BYTES/S', right: true, value: (row: Row) => sizeText(Math.round(Number(row.bytes_rate))) },
 ];
-const COLUMNS = [...RATES, column('MESSAGES', 'messages', true), column('BYTES', 'bytes', true)];
+const COLUMNS = [...RATES, column('MESSAGES', 'messages', true), sizeColumn('BYTES', 'bytes')];
 
 interface TopicOptions {
   readonly filter?: string;

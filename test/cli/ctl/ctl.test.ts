@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Env } from '../../../src/cli/ctl/client.ts';
 import { registerCtl } from '../../../src/cli/ctl/ctl.ts';
-import { printable, table } from '../../../src/cli/ctl/table.ts';
+import { durationText, mqttVersion, printable, sizeText, table, uptimeText } from '../../../src/cli/ctl/table.ts';
 import type { ProxyControl } from '../../../src/console/console.ts';
 import { ADMIN, ConsoleStage } from '../../console/standins.ts';
 import { FakeClock } from '../../harness/clock.ts';
@@ -162,7 +162,7 @@ describe('looking', () => {
 
   test('retained messages are listed and cleared', async () => {
     stage.broker.retain('t/a', 'x', 1);
-    expect(await ctl('retained')).toMatch(/t\/a +1 +1 +x/);
+    expect(await ctl('retained')).toMatch(/t\/a +1 +1 B +x/);
     expect(await ctl('retained', '--clear', 't/a')).toBe('cleared\n');
     expect(stage.broker.retainedList.size).toBe(0);
   });
@@ -422,10 +422,10 @@ describe('topics', () => {
 
   test('are listed with rates and counts, the busiest first, with what they come to', async () => {
     expect((await ctl('topics')).split('\n')).toEqual([
-      'TOPIC          MSGS/S  BYTES/S  MESSAGES   BYTES',
-      'plant/\\x1b[2J      40  78.1 KB       400  800000',
-      'plant/1          0.25      6 B        20      60',
-      'silent              0      0 B         5       9',
+      'TOPIC          MSGS/S  BYTES/S  MESSAGES     BYTES',
+      'plant/\\x1b[2J      40  78.1 KB       400  781.3 KB',
+      'plant/1          0.25      6 B        20      60 B',
+      'silent              0      0 B         5       9 B',
       '3 topics: 40 messages and 78.1 KB a second, 425 messages in all',
       'topics not counted one by one: 0.50 messages and 5 B a second, 7 messages in all',
       '',
@@ -480,6 +480,29 @@ describe('tables', () => {
 
   test('an empty list is its title line', () => {
     expect(table([{ title: 'A', value: () => '' }], [])).toBe('A\n');
+  });
+
+  test.each([
+    [0, '0 s'],
+    [59.9, '59 s'],
+    [60, '1 min'],
+    [7530, '2 h 5 min'],
+    [86_400, '1 d'],
+    [90_061, '1 d 1 h'],
+  ])('%d seconds are shown as %s', (seconds, text) => {
+    expect(durationText(seconds)).toBe(text);
+  });
+
+  test('uptime, versions and bytes are for people', () => {
+    expect(uptimeText('26 Hours, 2 minutes, 1 seconds')).toBe('1 d 2 h');
+    expect(uptimeText(undefined)).toBeUndefined();
+    expect([3, 4, 5, null].map(mqttVersion)).toEqual(['3.1', '3.1.1', '5.0', null]);
+    expect(sizeText(1536)).toBe('1.5 KB');
+  });
+
+  test('status and clients show them, JSON stays as it is', async () => {
+    expect(await ctl('status')).toMatch(/^uptime +\d+ (s|min)$/m);
+    expect(JSON.parse(await ctl('status', '--json')).uptime).toMatch(/^\d+ Hours, /);
   });
 
   test.each([
