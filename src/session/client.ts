@@ -34,6 +34,7 @@ import {
   KEEP_ALIVE_TIMEOUT,
   MALFORMED_PACKET,
   NORMAL_DISCONNECTION,
+  NOT_AUTHORIZED,
   PROTOCOL_ERROR,
   QUOTA_EXCEEDED,
   SESSION_TAKEN_OVER,
@@ -168,6 +169,11 @@ export class Client {
     }
     if (this.keepAliveMs > 0 && nowMs - this.reader.heardMs > this.keepAliveMs && !this.reader.suspended) {
       this.disconnect(KEEP_ALIVE_TIMEOUT, 'keep alive timeout'); // [MQTT-3.1.2-22]
+      return;
+    }
+    const validUntil = this.session?.identity.validUntil;
+    if (validUntil !== undefined && this.core.clock.now() >= validUntil) {
+      this.disconnect(NOT_AUTHORIZED, 'the token has expired');
       return;
     }
     const { outbox, sendTimeoutMs } = this.core.limits;

@@ -431,6 +431,25 @@ describe('while rights are waited for', () => {
   });
 });
 
+it('a client whose token has expired is disconnected, and not before', async () => {
+  const authenticator: Authenticator = {
+    authenticate: ({ clientId, username, remoteAddress, listener }) => {
+      const validUntil = room.clock.now() + 60_000;
+      const identity = { clientId, username, remoteAddress, listener, claims: null, internal: false, validUntil };
+      return { accepted: true, identity };
+    },
+  };
+  await begin({ authenticator });
+  const client = room.open();
+  client.connect('c', { keepAlive: 0 });
+  await client.packet(CONNACK);
+  await room.advance(58_000);
+  expect(await client.messages()).toEqual([]);
+  await room.advance(4000);
+  expect(await client.packet(DISCONNECT)).toMatchObject({ reasonCode: 0x87 });
+  await client.untilClosed();
+});
+
 describe('while a client is being authenticated', () => {
   /** Lets in who is called for. */
   class Door implements Authenticator {
