@@ -161,7 +161,7 @@ export function proxyTransports(): ProxyTransports {
     proxyHeader: (version, client) =>
       client === null
         ? encodeProxyHeader(version, null, null)
-        : encodeProxyHeader(version, parseHostPort(client.remote), parseHostPort(client.local)),
+        : encodeProxyHeader(version, parseHostPort(client.remote), parseHostPort(client.local), client.tls),
   };
 }
 

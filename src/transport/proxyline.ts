@@ -6,6 +6,7 @@
 //  version 2   0..11 signature | 12 version 2, command | 13 family, transport | 14..15 length | addresses | TLVs (skipped)
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { type HostPort, plainAddress } from './address.ts';
+import type { TlsInfo } from './transport.ts';
 
 export interface ProxyHeader {
   /** Bytes of the header; what follows belongs to the connection. */
@@ -119,9 +120,14 @@ function v6Header(bytes: Buffer, end: number): ProxyHeader {
 
 /**
  * The header that tells a server where a connection came from. Ends that are not both TCP addresses (null, names) make one that says
- * so: UNKNOWN, or unspecified in version 2. Ends of two families are both written as IPv6.
+ * so: UNKNOWN, or unspecified in version 2. Ends of two families are both written as IPv6. Version 2 also says what TLS has shown.
  */
-export function encodeProxyHeader(version: 1 | 2, source: HostPort | null, destination: HostPort | null): Buffer {
+export function encodeProxyHeader(
+  version: 1 | 2,
+  source: HostPort | null,
+  destination: HostPort | null,
+  tls: TlsInfo | null = null,
+): Buffer {
   const known = source !== null && destination !== null && familyOf(source) !== 0 && familyOf(destination) !== 0;
   if (!known) return version === 1 ? Buffer.from('PROXY UNKNOWN\r\n') : v2Bytes(0x00, Buffer.alloc(0));
   const four = familyOf(source) === 4 && familyOf(destination) === 4;
@@ -133,7 +139,34 @@ export function encodeProxyHeader(version: 1 | 2, source: HostPort | null, desti
   ports.writeUInt16BE(source.port, 0);
   ports.writeUInt16BE(destination.port, 2);
   const address = (end: HostPort): Buffer => (four ? v4Bytes(end.host) : v6Bytes(mapped(end.host)));
-  return v2Bytes(four ? 0x11 : 0x21, Buffer.concat([address(source), address(destination), ports]));
+  return v2Bytes(four ? 0x11 : 0x21, Buffer.concat([address(source), address(destination), ports, tlsValues(tls)]));
+}
+
+const AUTHORITY = 0x02;
+const SSL = 0x20;
+const SSL_VERSION = 0x21;
+const SSL_CN = 0x22;
+const SSL_CIPHER = 0x23;
+const CLIENT_SSL = 0x01;
+/** The certificate came with this connection, and with this session. */
+const CLIENT_CERTIFICATE = 0x02 | 0x04;
+/** A value that is longer is left out: the whole header has to stay below V2_LONGEST. */
+const VALUE_LONGEST = 128;
+
+/** Server name, verification, version, common name and cipher, as type-length-value. */
+function tlsValues(tls: TlsInfo | null): Buffer {
+  if (tls === null) return Buffer.alloc(0);
+  const { peer } = tls;
+  // 0 only for a certificate that came and was verified.
+  const head = Buffer.from([CLIENT_SSL | (peer === null ? 0 : CLIENT_CERTIFICATE), 0, 0, 0, peer === null ? 1 : 0]);
+  const said = [value(SSL_VERSION, tls.version), value(SSL_CN, peer?.commonName ?? ''), value(SSL_CIPHER, tls.cipher)];
+  return Buffer.concat([value(AUTHORITY, tls.serverName ?? ''), value(SSL, Buffer.concat([head, ...said]))]);
+}
+
+function value(type: number, text: string | Buffer): Buffer {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+  if (bytes.length === 0 || (typeof text === 'string' && bytes.length > VALUE_LONGEST)) return Buffer.alloc(0);
+  return Buffer.concat([Buffer.from([type, bytes.length >> 8, bytes.length & 0xff]), bytes]);
 }
 
 function familyOf(end: HostPort): 0 | 4 | 6 {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeProxyHeader, PROXY_HEADER_LONGEST, parseProxyHeader } from '../../src/transport/proxyline.ts';
+import type { TlsInfo } from '../../src/transport/transport.ts';
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
@@ -114,6 +115,27 @@ describe('encodeProxyHeader', () => {
   it('writes version 2 for IPv4', () => {
     const bytes = encodeProxyHeader(2, four, { ...four, port: 1 });
     expect(bytes.toString('hex')).toBe(`${SIGNATURE.toString('hex')}2111000c7f0000077f00000712670001`);
+  });
+
+  it('says in version 2 what TLS has shown, verified only with a certificate, and leaves out what is too long', () => {
+    const tls = { version: 'TLSv1.3', cipher: 'AES', serverName: 'a.b', peer: null };
+    const peer = { commonName: 'dev', subject: 'CN=dev', fingerprint: '', pem: '' };
+    const values = (info: TlsInfo): string => encodeProxyHeader(2, four, four, info).subarray(28).toString('hex');
+    const version = '210007544c5376312e33';
+    expect(values(tls)).toBe(`020003612e62${'200015'}0100000001${version}230003414553`);
+    expect(values({ ...tls, peer })).toBe(`020003612e62${'20001b'}0700000000${version}220003646576230003414553`);
+    const long = { ...tls, serverName: 'x'.repeat(129), peer: { ...peer, commonName: 'ü'.repeat(65) } };
+    expect(values(long)).toBe(`${'200015'}0700000000${version}230003414553`);
+    const most = {
+      ...tls,
+      version: 'x'.repeat(128),
+      serverName: 'x'.repeat(128),
+      peer: { ...peer, commonName: 'x'.repeat(128) },
+    };
+    const header = encodeProxyHeader(2, six, six, most);
+    expect(header.length).toBeLessThanOrEqual(PROXY_HEADER_LONGEST);
+    expect(parseProxyHeader(header)).toEqual({ bytes: header.length, source: six, destination: six });
+    expect(encodeProxyHeader(1, four, four, tls)).toEqual(encodeProxyHeader(1, four, four));
   });
 
   it('writes both families as IPv6', () => {
