@@ -1,8 +1,11 @@
 // The one buffer that all connections of a broker read to: what is read is handled before the next read, so it costs no
 // memory of any connection, and reads are as large as what has come. Made by the engines, used by reader.ts.
 
-/** Large enough that a busy sender is read with few calls, small enough for the processor's second cache. */
-const WHOLE_BYTES = 262_144;
+/**
+ * Large enough that a busy sender is read with few calls; small enough that what one read brings fits the queue of a peer that reads
+ * (send_buffer of a bridge), which can hand nothing to the system before the turn ends.
+ */
+const WHOLE_BYTES = 65_536;
 /**
  * A sender of large packets is first asked for the beginning of the next, which is then read to a buffer of its own.
  */
