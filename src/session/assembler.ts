@@ -16,6 +16,8 @@ const NOTHING = Buffer.alloc(0);
 export class Assembler {
   /** Where the next bytes of the packet may be read to, while its rest is large; they are then given to filled(). */
   region: Buffer | null = null;
+  /** Whether the connection reads to `region`; to one that does not, a region would be left, and copied, at each chunk. */
+  direct = false;
   /** Bytes of the packet that came last, 0 when it was not in pieces. */
   lastBytes = 0;
   /** The packet so far; whole when `complete`. */
@@ -94,6 +96,7 @@ export class Assembler {
 
   private aim(): void {
     this.region = null;
+    if (!this.direct) return;
     const rest = this.need - this.have;
     if (rest < REGION_BYTES || this.trusted - this.have < REGION_BYTES) return;
     if (this.buffer.length - this.have < REGION_BYTES) this.room(Math.min(this.need, this.have + REGION_BYTES));

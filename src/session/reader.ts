@@ -75,7 +75,8 @@ export class Reader implements Intake {
 
   start(): void {
     this.connection.onEnd(() => this.peerEnds());
-    if (this.connection.fill?.(this) !== true) this.connection.onData((chunk) => this.take(chunk, chunk.length));
+    this.assembler.direct = this.connection.fill?.(this) === true;
+    if (!this.assembler.direct) this.connection.onData((chunk) => this.take(chunk, chunk.length));
   }
 
   /**

@@ -39,6 +39,7 @@ class Peer {
       if (at >= 0) subscribers.splice(at, 1);
       this.writer.close();
     });
+    this.assembler.direct = true;
     const filled = connection.fill({ place: () => this.place(), take: (buffer, bytes) => this.take(buffer, bytes) });
     if (!filled) throw new Error('this Node.js cannot read to a given place');
   }

@@ -23,6 +23,7 @@ it('packets of any size come whole through any cuts, in chunks or to the region 
       fc.boolean(),
       (bytes, list, obeys) => {
         const assembler = new Assembler(new SpareBuffers());
+        assembler.direct = true;
         const frame = newFrame();
         let turn = 0;
         for (const [n, size] of bytes.entries()) {
@@ -58,6 +59,7 @@ it('packets of any size come whole through any cuts, in chunks or to the region 
 
 it('who announces much and sends little gets little memory; who has sent much once gets its size at once', () => {
   const assembler = new Assembler(new SpareBuffers());
+  assembler.direct = true;
   const whole = packet(1_000_000, 1);
   const feed = (from: number, to: number): number => assembler.feed(whole, from, to, newFrame(), 2_000_000);
   feed(0, 100);
@@ -66,4 +68,19 @@ it('who announces much and sends little gets little memory; who has sent much on
   assembler.take();
   feed(0, 100);
   expect(assembler.region?.length).toBe(whole.length - 100);
+});
+
+it('a connection that does not read to a region costs one copy of the bytes, however small its chunks are', () => {
+  let taken = 0;
+  const spare = new SpareBuffers();
+  const take = spare.take.bind(spare);
+  spare.take = (bytes) => {
+    taken++;
+    return take(bytes);
+  };
+  const assembler = new Assembler(spare);
+  const packet = Buffer.concat([Buffer.from([0x30, 0x80, 0x80, 0x04]), Buffer.alloc(65_536)]);
+  for (const byte of packet) assembler.feed(Buffer.of(byte), 0, 1, newFrame(), 1_000_000);
+  expect(assembler.complete).toBe(true);
+  expect(taken).toBeLessThan(10);
 });
