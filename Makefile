@@ -31,7 +31,7 @@ dist/main.js: $(sources) | setup
 
 check: setup ## types, lint, layers, generated files
 	@failed=0; \
-	for step in "tsc --noEmit" $(if $(wildcard src/console/web/tsconfig.json),"tsc --noEmit -p src/console/web") "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check" "tsx scripts/conformance.ts --check"; do \
+	for step in "tsc --noEmit" $(if $(wildcard src/console/web/tsconfig.json),"tsc --noEmit -p src/console/web") "biome check ." "tsx scripts/layers.ts" "tsx scripts/docs.ts --check" "tsx scripts/conformance.ts --check" "tsx scripts/maps.ts --check"; do \
 	  echo "check: $$step"; npx --no-install $$step || failed=1; \
 	done; exit $$failed
 
@@ -63,6 +63,7 @@ churn: setup ## load that comes and goes for MINUTES=10 (60: an hour), and what 
 docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md from what stands in the code
 	npx tsx scripts/docs.ts
 	npx tsx scripts/conformance.ts
+	npx tsx scripts/maps.ts
 
 dist: build ## the npm package as release/tidegate-<version>.tgz
 	npx tsx scripts/dist.ts

@@ -2,6 +2,51 @@
 // (gateway/gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one socket,
 // one client of the broker.
 // Sources: docs/nng-bridges.md and docs/mqtt-bridges.md, which say what users may rely on.
+//
+// Map (made by `make docs`):
+//   counters.ts          The metrics of bridges, declared once, and the counters of one rule
+//   keeping.ts           One bridge's part of the journal: numbers what is kept
+//   rate.ts              A rate limit for one rule: so many messages a second on average, a second's worth at once
+//   supervisor.ts        Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds
+//   mqtt/acks.ts         What a remote broker is answered to its QoS 1 and 2 messages
+//   mqtt/bridge.ts       A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take
+//   mqtt/bridges.ts      Bridges to remote brokers for the supervisor: makes their workers
+//   mqtt/connect.ts      What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE
+//   mqtt/doubt.ts        Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges
+//   mqtt/fetch.ts        Remote to local
+//   mqtt/guard.ts        Keeps a bridge before 5.0 from sending round in circles
+//   mqtt/loop.ts         Notices when messages go round in circles
+//   mqtt/notice.ts       The state of a bridge as a retained message, 1 or 0, here and at the remote broker
+//   mqtt/options.ts      What a bridge to a remote MQTT broker is made from: its options
+//   mqtt/outbox.ts       What waits for one remote broker, in order
+//   mqtt/outmessage.ts   One message on its way to a remote broker, and the connection it takes
+//   mqtt/pieces.ts       Whole packets out of the chunks of a connection
+//   mqtt/pulse.ts        Whether a connection to a remote broker is alive
+//   mqtt/records.ts      What the journal knows of one outbox
+//   mqtt/remote.ts       One connection to a remote broker, from CONNECT to its end
+//   mqtt/requests.ts     SUBSCRIBE and UNSUBSCRIBE under way at a remote broker: their packet ids
+//   mqtt/rules.ts        The rules of a bridge to a remote broker at work
+//   mqtt/session.ts      This end of the session that a remote broker keeps for a bridge
+//   mqtt/spool.ts        Messages for a remote broker as bytes of the journal's spool, and back
+//   mqtt/topic.ts        How a bridge to a remote broker renames topics: filter and target from a rule
+//   mqtt/transparent.ts  transparent = true
+//   mqtt/trial.ts        Finds out whether a message that is forwarded again and again goes round in circles
+//   mqtt/via.ts          Which bridges a message has crossed, in a User Property that goes with it
+//   mqtt/window.ts       How many messages may be open at a remote broker, QoS 1 and 2 together: what it tells
+//   nng/answer.ts        Local processes ask (type rep): a request over SP
+//   nng/ask.ts           MQTT requests that a local process answers (type req)
+//   nng/backlog.ts       Frames of one bridge that wait for its peers, in order: because nobody is there
+//   nng/bridge.ts        One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has
+//   nng/in.ts            The receiving half of an NNG bridge, NNG to MQTT
+//   nng/incoming.ts      What a frame that a rule of `subscription` took becomes: topic and payload, byte for byte
+//   nng/link.ts          The SP side of a bridge: its socket, the endpoints it should have, and what they say
+//   nng/out.ts           The sending half of an NNG bridge, MQTT to NNG
+//   nng/outgoing.ts      What a message becomes under one rule of `forwards`: head and payload of the frame
+//   nng/rules.ts         What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG)
+//   nng/spool.ts         What NNG bridges keep for peers that are not there
+//   nng/taps.ts          Who wants the messages that come in through NNG bridges, by the name of the bridge
+//   nng/trace.ts         The trace header that eKuiper and Neuron put in front of a payload, and its ids as W3C text
+//   nng/transform.ts     Payloads in another form: base64 text for peers that cannot take bytes
 import type { Qos } from '../mqtt/packet.ts';
 import type { Overflow, PipeView } from '../sp/sp.ts';
 import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';

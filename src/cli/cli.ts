@@ -2,6 +2,48 @@
 // Called by main.ts. Finds the command, loads its module only then, and turns whatever happens into an exit code
 // (sysexits(3): 0 ok, 1 failed, 64 usage, 78 configuration) and one line on standard error.
 // A command lives in its own file and registers its options on the program; it must not call process.exit.
+//
+// Map (made by `make docs`):
+//   check.ts                 `tidegate check [-c FILE] [--set key=value] [--print]`
+//   completion.ts            `tidegate completion bash|zsh|fish`: prints a completion script for a shell
+//   convert.ts               `tidegate convert FILE [--to toml|hocon] [-o FILE] [--accept-weaker]`
+//   passwd.ts                `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys
+//   secret.ts                Asks for a password: twice and without echo at a terminal, one line from a pipe
+//   start.ts                 `tidegate start`: reads the configuration, opens the log
+//   usage.ts                 The error of a command line that does not fit together
+//   bench/bench.ts           `tidegate bench`: a load generator for MQTT brokers and for the SP side of bridges
+//   bench/block.ts           A run of equal-sized messages in one buffer
+//   bench/load.ts            The two sides of a load and the settings they share
+//   bench/meter.ts           What one run measured
+//   bench/mqttpublisher.ts   An MQTT publisher of the load generator: CONNECT
+//   bench/mqttsubscriber.ts  An MQTT subscriber of the load generator
+//   bench/payload.ts         What stands in each payload of the load generator, so that loss
+//   bench/run.ts             One run of the load generator: connects both sides, keeps the window full (or the rate)
+//   bench/spload.ts          Both sides of a load over SP: a pub0
+//   bench/wire.ts            One TCP or Unix connection of the load generator: reads into one buffer of its own
+//   ctl/bridge.ts            `tidegate ctl bridge`: adds, changes, shows, switches and removes bridges at run time
+//   ctl/client.ts            The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time
+//   ctl/config.ts            `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`
+//   ctl/ctl.ts               `tidegate ctl`: looks at a running gateway and changes it, over its REST API
+//   ctl/rule.ts              `tidegate ctl rule`: lists, shows, puts, removes and tries rules at run time
+//   ctl/table.ts             Tables and values for people, on a terminal or not
+//   ctl/top.ts               `tidegate ctl top`: the gateway's counters, live, from its event stream
+//   ctl/topics.ts            `tidegate ctl topics`, and the busiest topics below `ctl top`
+//   ctl/user.ts              `tidegate ctl users` and `ctl user`: who may use console and REST API, with which role
+//   ctl/work.ts              What the subcommands of `tidegate ctl` share: the call to the gateway, its answer as rows
+//   mqtt/client.ts           A connection of `tidegate pub` and `tidegate sub`, on the mqtt package
+//   mqtt/format.ts           How `tidegate sub` shows a message: the payload, topic and payload
+//   mqtt/options.ts          The options that `tidegate pub` and `tidegate sub` share
+//   mqtt/property.ts         `-D command identifier value`
+//   mqtt/pub.ts              `tidegate pub`: publishes messages, with the options of mosquitto_pub(1)
+//   mqtt/sub.ts              `tidegate sub`: subscribes and prints what comes, with the options of mosquitto_sub(1)
+//   nng/body.ts              What is typed and printed as a message body: text
+//   nng/nng.ts               `tidegate nng pub`, `sub`, `push`, `pull`, `pair` and `bus`
+//   nng/options.ts           The options of `tidegate nng ...`: what each command takes
+//   nng/request.ts           `tidegate nng req`, `rep`, `survey` and `respond`: ask SP peers and answer them
+//   nng/station.ts           A station: one SP socket with its endpoints as a command line sees it
+//   store/lines.ts           The JSON lines of `tidegate store export` and `import`
+//   store/store.ts           `tidegate store`
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { Command, CommanderError, Help } from 'commander';
 import { ERRORS, errorText, GatewayError } from '../base/errors.ts';

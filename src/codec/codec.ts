@@ -2,17 +2,18 @@
 // Decoders read [start, end) of a buffer that may hold more, and never look past `end`; they throw ProtocolError and nothing else.
 // Encoders return whole packets. PUBLISH and the acknowledgements also have forms that write into a given buffer: the hot path.
 //
-//   frame.ts      readFrame(buffer, at, end, frame, maxBytes): 0 need more | 1 complete | throws; writeVarint, varintBytes
-//   connect.ts    decodeConnect, encodeConnect, decodeConnack, encodeConnack
-//   publish.ts    decodePublish (in place, into a Publication), encodePublish
-//   ack.ts        decodeAck, encodeAck, writeAck (4 bytes into a buffer)
-//   subscribe.ts  decodeSubscribe, encodeSubscribe, decodeSuback, encodeSuback and the same for UNSUBSCRIBE
-//   session.ts    DISCONNECT, AUTH, PINGREQ, PINGRESP
-//   property.ts   decodeProperties, encodeProperties (by the table of mqtt/property.ts)
-//   reader.ts     Reader: a bounded walk over the fields of one packet
-//   text.ts       UTF-8 Encoded Strings and Binary Data (MQTT 5.0 section 1.5.4, 1.5.6)
-//   packet.ts     decodePacket(version, buffer, frame): any packet but PUBLISH, by type; encodePacket
-//   sp.ts         SP greeting and frames
+// Map (made by `make docs`):
+//   ack.ts        PUBACK, PUBREC, PUBREL, PUBCOMP (MQTT 5.0 sections 3.4 to 3.7): one layout, four meanings
+//   connect.ts    CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2)
+//   frame.ts      The fixed header (MQTT 5.0 section 2.1, 3.1.1 section 2.2)
+//   packet.ts     Any Control Packet but PUBLISH by its type: the one switch between bytes and packets
+//   property.ts   MQTT 5.0 properties (section 2.2.2): a Property Length, then identifier and value
+//   publish.ts    PUBLISH (MQTT 5.0 section 3.3, 3.1.1 section 3.3), the packet everything else exists for
+//   reader.ts     A place in a packet that only moves forward and never past the packet's end
+//   session.ts    The packets that keep and end a connection: PINGREQ, PINGRESP, DISCONNECT, AUTH
+//   sp.ts         Bytes of the Scalability Protocols on a stream: the greeting and the frames of both mappings
+//   subscribe.ts  SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK (MQTT 5.0 sections 3.8 to 3.11, 3.1.1 the same)
+//   text.ts       UTF-8 Encoded Strings and Binary Data (MQTT 5.0 sections 1.5.4 and 1.5.6): two bytes of length
 
 /** Which side has sent a packet: some packets and properties may come from one side only. */
 export type Sender = 'client' | 'server';

@@ -1,6 +1,53 @@
 // SEAM of console/: everything the HTTP side needs, handed in by gateway/console.ts; console/ reaches for nothing itself.
 // Built by gateway/console.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
 // What comes back from here is shown to people: no secret may be in it, masked values read "***".
+//
+// Map (made by `make docs`):
+//   access.ts          Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles
+//   admin.ts           REST beyond NanoMQ for people who run the gateway: who may do what, store, proxy, log lines
+//   answer.ts          What a handler gives back, and the codes of failed calls
+//   api.ts             REST: what NanoMQ tells about itself: /, /brokers, /nodes, /topic-tree, /metrics, /prometheus
+//   app.ts             From an HTTP request to an Answer and back: target, route, who is calling, query, body, handler
+//   audit.ts           Who did what through the HTTP API: a log line each, and the last of them for the console
+//   body.ts            Request bodies: read up to a limit
+//   bridgeapi.ts       REST: bridges of one kind at run time: list, create, read, change, remove, enable, disable
+//   bridgedocument.ts  The document of a bridge on its way in: what is shown can be changed and sent back
+//   clients.ts         REST: clients and subscriptions in NanoMQ's shapes, and what goes beyond them
+//   configuration.ts   REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading
+//   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
+//   health.ts          /healthz and /readyz
+//   http.ts            The HTTP server of `http_server`: REST API, events, console pages
+//   jwt.ts             Bearer tokens for http_server.auth_type = jwt: signed by somebody else
+//   keeping.ts         `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start
+//   latency.ts         How long what is read takes to leave
+//   limiter.ts         Failed logins by address: after a handful the address has to wait
+//   listening.ts       A node:http or node:https server that is bound: limits of every HTTP server of the gateway
+//   login.ts           Sessions of people at the console: a random token in a cookie that scripts cannot read
+//   messages.ts        Server-sent messages: what is published on topics, live, for the console's message page
+//   metrics.ts         The registry of base/metrics.ts as Prometheus text
+//   metricsserver.ts   The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http
+//   mqttbridge.ts      REST: bridges to remote brokers: /mqtt/bridges as for NNG bridges
+//   nngapi.ts          REST: NNG bridges at run time (bridgeapi.ts), told apart by their type, and trying a rule
+//   openapi.ts         The description of the API (OpenAPI 3.1), made from the list of routes
+//   openstreams.ts     Answers that stay open (event streams): ended when their reader would not be let in any more
+//   page.ts            Long lists in pages
+//   pages.ts           The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource
+//   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
+//   process.ts         Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime
+//   proxyapi.ts        REST: the proxy's upstream pools, and taking a server out of its pool for maintenance
+//   publish.ts         REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields
+//   retained.ts        REST: retained messages: list, read, clear
+//   rooms.ts           Places for requests that are being worked on
+//   route.ts           A route: method, path, who may call it, what it takes, what it does
+//   routes.ts          The one list of everything the HTTP server answers to
+//   ruleapi.ts         REST: rules at run time: list, put, remove, and trying one on a sample or on live messages
+//   security.ts        REST: who may come in through which listener, and what decides on rights there
+//   session.ts         REST: logging in and out at the console
+//   settings.ts        REST: every key of the configuration with its text and default; checking and setting single keys
+//   target.ts          The request target: checked before any router sees it
+//   text.ts            Bytes and times as people and scripts read them
+//   topics.ts          REST: what is published topic by topic, with rates
+//   users.ts           REST: who may use console and REST API, with which role; adding
 
 import type { Clock } from '../base/clock.ts';
 import type { Level, Log } from '../base/log.ts';

@@ -2,6 +2,16 @@
 // (one per session) is the receiver that speaks MQTT. Nothing here knows subscriptions, sockets or files.
 // Contract: deliver() and deliverRun() return at once and never throw; what a receiver does not take it counts. Bytes of a publication
 // are valid only during the call. Order: what is delivered first leaves first, per topic and QoS [MQTT-4.6.0-6].
+//
+// Map (made by `make docs`):
+//   alias.ts     Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
+//   backlogs.ts  Stored messages that new subscriptions of one session are still owed: pulled one at a time, in slices
+//   entry.ts     One outgoing message that has to be remembered
+//   inflight.ts  Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for
+//   outbox.ts    What one session is to be sent: its queue, its flow control and, while a client is connected
+//   sender.ts    The packets that go to one connected client: PUBLISH in the form its version
+//   tally.ts     What one session has been sent and what it has lost, counted for itself and for all sessions together
+//   waiting.ts   Messages of one session that wait to be sent, in order, with the bytes of their payloads
 import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
 import type { Message, Publication } from '../mqtt/message.ts';

@@ -1,5 +1,24 @@
 // The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
 // Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
+//
+// Map (made by `make docs`):
+//   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
+//   bridges.ts       Bridges as REST, console and `ctl` see and change them: documents in, checked views out
+//   console.ts       The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics)
+//   explain.ts       Why a client may do something or not, for `ctl explain` and the console
+//   fetchkeys.ts     How auth/ fetches the keys of tokens: one bounded GET over the transport layer
+//   hooks.ts         The functions of a program that embeds the gateway
+//   kept.ts          Keeps changes made at run time
+//   keys.ts          The configuration's schema as a flat list of keys, for the console
+//   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
+//   options.ts       From the configuration to what each stage is built from: the only place that knows both
+//   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
+//   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
+//   storeview.ts     What the store on disk is doing, for REST and the console: its size, room on the disk
+//   tidy.ts          Gives memory back after a crowd has gone
+//   transports.ts    The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind
+//   watchedfiles.ts  Files that the proxy reads its servers from: when they have changed
+//   webhash.ts       Passwords of http_server that are kept as hashes: comparing them for console/
 import { AccessControl } from '../auth/chain.ts';
 import { type Clock, processCpuMs, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';

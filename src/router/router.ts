@@ -2,6 +2,16 @@
 // clients, introspection). A Route is the answer for one topic, cached until any subscription changes; whoever keeps
 // one compares its version. Contract: publish() serves targets in the order of their subscriptions, stores retained
 // messages, and never throws.
+//
+// Map (made by `make docs`):
+//   known.ts       Topic Names by their bytes: one that has been seen is found without text, checks
+//   retained.ts    Retained messages by topic, in a trie of their own
+//   routecache.ts  Routes found so far, by topic: bounded in number and in memory
+//   routes.ts      The router: subscriptions, the routes found from them, retained messages
+//   shared.ts      Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group
+//   targetsets.ts  The receivers of a topic from the subscriptions that match it
+//   topics.ts      Counts what is published topic by topic, for whoever looks: REST, console, `ctl topics`
+//   trie.ts        Subscriptions by topic filter: finding all that match a topic costs its levels
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication, TopicNames } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';

@@ -4,6 +4,17 @@
 //   rule.ts        one rule that runs                    engine.ts    all of them: checked, applied, tried
 //   pace.ts        on change only, at most every N s     chain.ts     the rules a message has been through: no loops
 //   metrics.ts     what is counted
+//
+// Map (made by `make docs`):
+//   chain.ts       Which rules a message has been through
+//   compiler.ts    Rule options into what runs: expressions compiled
+//   engine.ts      Rules on the broker: each one subscribes to its filters, so topics without rules never meet it
+//   expression.ts  Expressions of rules in CEL (Common Expression Language): compiled once, evaluated for each message
+//   metrics.ts     Metrics of rules: one table
+//   pace.ts        How often a rule may speak about a topic: only when a value has changed
+//   rule.ts        One rule that runs: a receiver of the broker for each of its filters, its counters
+//   transform.ts   One message through one rule: payload read, `where` asked, the new object built, the topic filled
+//   trial.ts       What a rule would do: with one sample, or with the messages that come for a while
 import type { Qos } from '../mqtt/packet.ts';
 
 /** One rule; the configuration's RuleConfig fits. */

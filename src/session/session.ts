@@ -1,21 +1,38 @@
 // SEAM of session/: the inbound half. broker/ builds a Core and hands connections to Client (client.ts); everything a client may do is
 // obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session outlives both.
 //
-//   reader.ts     bytes to packets, waiting                               assembler.ts packets that come in pieces
-//   intake.ts     the buffer that all connections are read to
-//   client.ts     one connection: dispatch, the one place where a ProtocolError becomes bytes
-//   connect.ts    CONNECT as named steps: check, authenticate, take over, open, answer
-//   enhanced.ts   AUTH: enhanced authentication                           stall.ts    clients that do not read
-//   publish.ts    PUBLISH in: topic, alias, rights, quota, routing        acks.ts     what is answered to it, in order
-//   named.ts      the topic of a PUBLISH and the right to it                run.ts      QoS 0 packets handed on together
-//   subscribe.ts  SUBSCRIBE and UNSUBSCRIBE; suback.ts what they are answered   registry.ts all sessions: lookup, expiry, wills
-//   state.ts      one session's state                                     budget.ts   memory of all clients together
-//   stall.ts      clients that do not read                        contest.ts  client ids that two programs use
-//   weight.ts     what all of it weighs in memory                  pace.ts     time on the event loop for each client
-//   held.ts       how much may wait for acknowledgements that are held back    caps.ts what is refused for lack of room
-//
 //   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
+//
+// Map (made by `make docs`):
+//   acks.ts         What a client is answered to its QoS 1 and 2 publishes
+//   admission.ts    From a CONNECT to a client that is let in, or is not: limits, who it is
+//   assembler.ts    A packet that arrives in pieces: its bytes are collected here once
+//   budget.ts       The memory that all clients together may hold in unsent output and queues
+//   caps.ts         Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages
+//   client.ts       One connection that speaks MQTT
+//   connect.ts      CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4)
+//   contest.ts      Two programs that share a client id throw each other off for ever, and their users blame the broker
+//   enhanced.ts     The enhanced authentication of one client (MQTT 5.0 section 4.12)
+//   exchanges.ts    The receiving half of QoS 2
+//   firstpacket.ts  The first packet of a connection by itself, for engines that read the packets after it on their own
+//   held.ts         How much may wait for acknowledgements that something holds back
+//   hint.ts         What a peer that does not speak MQTT seems to speak: a word for the log
+//   intake.ts       The one buffer that all connections of a broker read to
+//   named.ts        The topic of each PUBLISH of one connection: by its bytes or its alias
+//   origin.ts       What is kept of a client with its messages and session
+//   pace.ts         Time on the event loop for work that one client's input leads to
+//   publish.ts      PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota
+//   reader.ts       The bytes of one connection as packets, in the order they came
+//   registry.ts     All sessions of a broker: who has which client id, what happens when a connection ends
+//   run.ts          A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets
+//   slices.ts       Work that one packet asks for in many steps
+//   stall.ts        A client that does not read what it is sent
+//   state.ts        One session: what MQTT keeps for a client id, connected or not
+//   suback.ts       SUBACK and UNSUBACK: when they leave and what they say
+//   subscribe.ts    SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11)
+//   verdicts.ts     Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
+//   weight.ts       What a session weighs in the ledger
 import type { Absentees } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';

@@ -2,6 +2,37 @@
 // Protocols: the table protocol.ts, one file each in protocols/, their contract in pattern.ts.
 // Drivers: native.ts (our own) and nanomsg.ts (the C library, loaded on demand). Both pass test/contract/sp.ts.
 // Wire (sp-tcp-mapping, sp-ipc-mapping): greeting 00 53 50 00 <protocol u16> 00 00, then frames u64 length + body; ipc puts 01 before each.
+//
+// Map (made by `make docs`):
+//   endpoint.ts              Listeners and dialers of a native socket
+//   framequeue.ts            Messages that wait for one slow pipe, as wire frames in blocks: first in, first out
+//   frames.ts                Many frames of one head for one pipe, written into its output block in a row
+//   libnanomsg.ts            What is used of libnanomsg, the C library, and how it is loaded
+//   messagewriter.ts         The way out of a pipe whose transport keeps messages whole (WebSocket): no frame header
+//   nanomsg.ts               The SP driver `nanomsg`: the C library through the npm package of that name
+//   native.ts                The native SP driver: sockets in TypeScript over the gateway's own transports
+//   pattern.ts               What a Scalability Protocol is to a socket
+//   pipe.ts                  One peer of a native socket: greeting, frames in
+//   pipeowner.ts             What stands between a pipe and its socket
+//   prefixes.ts              The prefixes a sub0 socket has asked for: which bodies its owner wants to see
+//   protocol.ts              The table of Scalability Protocols: each name and its file
+//   transports.ts            What SP sockets need of the transports: somebody else makes them
+//   url.ts                   SP URLs: which transport, where, and what is wrong with one that cannot work
+//   protocols/answers.ts     The answering side of requests and surveys
+//   protocols/backtrace.ts   The header of requests and surveys: the way back as 32-bit words, big-endian
+//   protocols/bus.ts         bus0: each message goes to every peer, and what peers send comes in
+//   protocols/fanout.ts      A copy for every peer: how pub0, bus0 and surveys send
+//   protocols/pair.ts        pair0 and pair1: two sockets, both ways
+//   protocols/pub.ts         pub0: a copy of each message for every subscriber
+//   protocols/pull.ts        pull0: what pushers send, from whichever has something
+//   protocols/push.ts        push0: each message for one of the pullers, in turn
+//   protocols/rep.ts         rep0: answers requests
+//   protocols/req.ts         req0: asks one of its peers and gets one answer
+//   protocols/respondent.ts  respondent0: answers surveys, each once and as long as the surveyor waits
+//   protocols/rotation.ts    One peer for each message, in turn: how push0 and pair send
+//   protocols/silent.ts      A socket that only receives: what it is asked to send goes nowhere
+//   protocols/sub.ts         sub0: what publishers send, as far as it begins with a subscribed prefix
+//   protocols/surveyor.ts    surveyor0: asks all its peers; what they answer comes in until the time is over
 import type { TlsClientOptions, TlsServerOptions } from '../transport/transport.ts';
 import type { Asking, OnRequest, Overflow, PipeView, Receipt } from './pattern.ts';
 import type { PROTOCOLS } from './protocol.ts';

@@ -6,6 +6,33 @@
 //  - write() keeps order; the bytes may not change until done() is called, which happens exactly once, also when the connection dies.
 //  - onClose is called exactly once, after the last onData, whoever ended the connection. Nothing is ever thrown at the user.
 //  - pause() stops onData soon (a chunk already read may still come); resume() goes on.
+//
+// Map (made by `make docs`):
+//   abstract.ts     Abstract Unix socket names, to the byte
+//   acceptor.ts     The doors of a listener: binds its addresses, counts and limits what comes in, hands sockets on
+//   address.ts      Addresses as text: "host:port" taken apart and put together
+//   backoff.ts      How long to wait before the next attempt: doubling up to a limit
+//   certificate.ts  Keys and certificates as files: read, checked and turned into TLS contexts
+//   der.ts          As much of ASN.1 DER as revocation lists need: elements with one-byte tags and definite lengths
+//   descriptors.ts  How near this process is to the end of its file descriptors
+//   dial.ts         Outgoing connections of every kind
+//   dnsquery.ts     One question to the DNS, with the Times To Live that Node's own resolver keeps to itself: UDP first
+//   handshake.ts    A socket between its accept and the moment it becomes a Connection: PROXY protocol header, TLS
+//   httpget.ts      One HTTP GET with a time limit and a bound on bytes
+//   memory.ts       Connections inside the process
+//   proxyline.ts    The PROXY protocol header, versions 1 and 2: read from incoming connections
+//   pushback.ts     A connection from which something has been read already
+//   readbuffers.ts  Buffers that a connection reads into again and again
+//   revocations.ts  Whether a client's certificate has been revoked
+//   stream.ts       A Connection over a socket of Node: tcp, tls and unix are the same but for their kind
+//   tcp.ts          The TCP listener
+//   tls.ts          TLS: the listener, its reload, and the client's half for dial.ts
+//   tlsreason.ts    Why a TLS handshake failed, as a stable word for metrics and log
+//   udp.ts          Datagram sockets for the proxy's `protocol = udp`: one bound where clients send to
+//   unix.ts         Unix socket listeners: files and, on Linux, abstract names
+//   websocket.ts    A Connection over a WebSocket that is open, of either side
+//   ws.ts           The WebSocket listener, with and without TLS
+//   wsdial.ts       The client's half of a WebSocket handshake, on a socket that dial.ts has connected and secured
 import type { ByteSink } from '../base/writer.ts';
 
 export type TransportKind = 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'memory';

@@ -2,6 +2,10 @@
 // connections that stay open. Built by gateway/gateway.ts, loaded only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
 // An answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops the event.
 // Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
+//
+// Map (made by `make docs`):
+//   body.ts   The bodies of webhook requests, in NanoMQ's shapes
+//   queue.ts  What waits for a webhook: a bounded queue of events, taken out singly or as batches
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
