@@ -1,6 +1,6 @@
-// Bundles src/ into dist/: main.js (the command), index.js (the library), one file for each worker, and chunks for what is imported
-// on demand. Run by `make build`. Writes beside the old files first, so that a running gateway never sees half a build.
-// Sources: esbuild's documentation of code splitting; package.json `bin` and `exports`.
+// Bundles src/ into dist/: main.js (the command), index.js (the library), one file for each worker, and chunks for what
+// is imported on demand. Run by `make build`. Writes beside the old files first, so that a running gateway never sees
+// half a build. Sources: esbuild's documentation of code splitting; package.json `bin` and `exports`.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -45,7 +45,10 @@ function sourcesOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => path.join(folder, name));
 }
 
-/** Names of the bundles: src/store/worker.ts is dist/worker.js, beside the chunk that starts it; of other folders <folder>-worker.js. */
+/**
+ * Names of the bundles: src/store/worker.ts is dist/worker.js, beside the chunk that starts it; of other folders
+ * <folder>-worker.js.
+ */
 function entryPoints(): Record<string, string> {
   const entries: Record<string, string> = { main: path.join(root, 'src/main.ts') };
   if (existsSync(path.join(root, 'src/index.ts'))) entries.index = path.join(root, 'src/index.ts');

@@ -1,6 +1,6 @@
-// Writes docs/conformance.md: every normative statement of MQTT 3.1.1 and 5.0, where it is obeyed and which tests hold it.
-// Run: tsx scripts/conformance.ts [--check]. With --check nothing is written; exit code 1 when a statement has no line, a tag names
-// no statement, or the file is not what it should be.
+// Writes docs/conformance.md: every normative statement of MQTT 3.1.1 and 5.0, where it is obeyed and which tests hold
+// it. Run: tsx scripts/conformance.ts [--check]. With --check nothing is written; exit code 1 when a statement has no
+// line, a tag names no statement, or the file is not what it should be.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,7 +1,7 @@
 // Builds Debian packages into release/: tidegate_<version>_<arch>.deb brings its own Node.js and needs nothing else,
-// tidegate-slim_<version>_all.deb uses the nodejs of the system. Run by `make deb`, after `make build`; needs dpkg-deb and the npm registry.
-// Equal sources give equal bytes: times are those of the last commit, names are sorted, owners are root.
-// Sources: Debian Policy 4.6, deb(5), https://reproducible-builds.org/docs/source-date-epoch/.
+// tidegate-slim_<version>_all.deb uses the nodejs of the system. Run by `make deb`, after `make build`; needs dpkg-deb
+// and the npm registry. Equal sources give equal bytes: times are those of the last commit, names are sorted, owners
+// are root. Sources: Debian Policy 4.6, deb(5), https://reproducible-builds.org/docs/source-date-epoch/.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,6 +1,6 @@
-// Packs release/tidegate-<version>.tgz: the files of package.json, with a manifest that names only what the command itself can use.
-// Run by `make dist`, after `make build`. Without the development packages in it, `npm install PACKAGE` inside the unpacked folder
-// brings that one package and nothing else.
+// Packs release/tidegate-<version>.tgz: the files of package.json, with a manifest that names only what the command
+// itself can use. Run by `make dist`, after `make build`. Without the development packages in it, `npm install PACKAGE`
+// inside the unpacked folder brings that one package and nothing else.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

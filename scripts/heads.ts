@@ -1,5 +1,6 @@
-// Checks what the heads of files in src/ say about other files: every file they name is there, and every "called by X.ts", "made by X.ts"
-// or "used by folder/" is backed by an import. Called by layers.ts. Pure. A head is the block of // lines a file opens with.
+// Checks what the heads of files in src/ say about other files: every file they name is there, and every "called by
+// X.ts", "made by X.ts" or "used by folder/" is backed by an import. Called by layers.ts. Pure. A head is the block of
+// // lines a file opens with.
 import path from 'node:path';
 
 /** What the check needs of one file of src/. */
@@ -23,11 +24,14 @@ const CLAIM =
 /** A file or a folder with a slash at its end. */
 const NAME = /(?:[a-z0-9]+\/)*[a-z0-9]+~ts\b|(?:[a-z0-9]+\/)+(?![\w*])/g;
 
+/** The head without the map of a folder, which is made from other heads. */
 function headOf(source: string): { readonly line: number; readonly text: string }[] {
   const lines = source.split('\n');
   const head: { line: number; text: string }[] = [];
-  for (let i = lines[0]?.startsWith('#!') ? 1 : 0; lines[i]?.startsWith('//'); i++)
+  for (let i = lines[0]?.startsWith('#!') ? 1 : 0; lines[i]?.startsWith('//'); i++) {
+    if (lines[i].startsWith('// Map (made by')) break;
     head.push({ line: i + 1, text: lines[i].slice(2).trim() });
+  }
   return head;
 }
 
@@ -41,7 +45,10 @@ export function fileNamed(name: string, from: string, files: ReadonlySet<string>
   return null;
 }
 
-/** All breaches in `modules`. `others` are files outside src/ that heads may name (tests, scripts), as paths of the project. */
+/**
+ * All breaches in `modules`. `others` are files outside src/ that heads may name (tests, scripts), as paths of the
+ * project.
+ */
 export function checkHeads(modules: readonly Headed[], others: ReadonlySet<string> = new Set()): HeadBreach[] {
   const files = new Set(modules.map((m) => m.file));
   const importers = new Map<string, Set<string>>();

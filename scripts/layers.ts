@@ -1,6 +1,6 @@
-// Checks how the folders of src/ depend on each other, in `make check`: values only from lower layers, types of other stages only from
-// their seam file, no cycles, no barrels, no state and no effects at import time. Prints file:line for each breach and exits 1.
-// The table is the architecture in one place; a new folder needs a row here.
+// Checks how the folders of src/ depend on each other, in `make check`: values only from lower layers, types of other
+// stages only from their seam file, no cycles, no barrels, no state and no effects at import time. Prints file:line for
+// each breach and exits 1. The table is the architecture in one place; a new folder needs a row here.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -40,6 +40,9 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   /** src/*.ts: main, index and the version. */
   '': { values: [...BELOW, 'console', 'cli', 'gateway'], seams: [] },
 };
+
+/** Columns of a comment. */
+const WIDTH = 120;
 
 /** What runs at import time by design: the command, and worker threads. */
 function isEntry(file: string): boolean {
@@ -148,9 +151,20 @@ class Check {
     for (const module of this.modules) {
       this.layers(module);
       this.barrels(module);
+      this.width(module);
       if (!isEntry(module.file)) this.effects(module);
     }
     this.cycles();
+  }
+
+  /** Comments are not wrapped by the formatter, so that their width is checked here. */
+  private width(module: Module): void {
+    let at = 0;
+    for (const line of module.source.split('\n')) {
+      if (line.length > WIDTH && /^\s*(?:\/\/|\*|\/\*)/.test(line))
+        this.add(module, at, `a comment of ${line.length} columns, ${WIDTH} is the most`);
+      at += line.length + 1;
+    }
   }
 
   private add(module: Module, at: number, message: string): void {
@@ -278,7 +292,9 @@ const PURE = new Set([
 ]);
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'fetch']);
 
-/** The call with an effect that runs while `init` is computed, or null. Bodies of functions run later and do not count. */
+/**
+ * The call with an effect that runs while `init` is computed, or null. Bodies of functions run later and do not count.
+ */
 function effectIn(init: Node, fromNode: ReadonlySet<string>): string | null {
   if (/Function|Class/.test(init.type)) return null;
   if (init.type === 'CallExpression' && isNode(init.callee)) {

@@ -1,6 +1,6 @@
-// Manual pages from the definitions of the commands and the configuration schema: tidegate(1), one page for each command, and
-// tidegate.conf(5). Called by deb.ts and by `npx tsx scripts/manual.ts FOLDER`. Equal sources give equal bytes.
-// Sources: man-pages(7), groff_man(7).
+// Manual pages from the definitions of the commands and the configuration schema: tidegate(1), one page for each
+// command, and tidegate.conf(5). Called by deb.ts and by `npx tsx scripts/manual.ts FOLDER`. Equal sources give equal
+// bytes. Sources: man-pages(7), groff_man(7).
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

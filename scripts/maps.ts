@@ -1,5 +1,6 @@
-// Writes the map of each folder of src/ into its seam file (folder/folder.ts): one line a file, taken from the first sentence of its head,
-// so that both say the same. Run by `make docs`; with --check, as in `make check`, it fails when a map is out of date.
+// Writes the map of each folder of src/ into its seam file (folder/folder.ts): one line a file, taken from the first
+// sentence of its head, so that both say the same. Run by `make docs`; with --check, as in `make check`, it fails when
+// a map is out of date.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -14,7 +15,10 @@ function headOf(source: string): string[] {
   return lines.slice(0, end < 0 ? lines.length : end).map((line) => line.slice(2).trim());
 }
 
-/** What a file is, in at most `room` characters: its first sentence, cut where a clause ends. Throws when even that is too long. */
+/**
+ * What a file is, in at most `room` characters: its first sentence, cut where a clause ends. Throws when even that is
+ * too long.
+ */
 export function phraseOf(source: string, room: number): string {
   const paragraph = headOf(source);
   const blank = paragraph.indexOf('');

@@ -1,5 +1,5 @@
-// Makes docs/from-mosquitto.md out of the tables that the import obeys, and docs/from-nanomq.md out of the schema, so that pages and program
-// cannot differ. Called by docs.ts.
+// Makes docs/from-mosquitto.md out of the tables that the import obeys, and docs/from-nanomq.md out of the schema, so
+// that pages and program cannot differ. Called by docs.ts.
 import { MOSQUITTO_CHOICES } from '../src/config/mosquitto/choices.ts';
 import type { Option, Verdict } from '../src/config/mosquitto/option.ts';
 import { OPTIONS } from '../src/config/mosquitto/options.ts';

@@ -1,6 +1,7 @@
-// What the build contains of other projects: dist/THIRD-PARTY-NOTICES with the licence of each bundled package, and dist/sbom.cdx.json,
-// a software bill of materials. Called by build.ts with the files that went into the bundles; fails for a package without a licence text.
-// Sources: CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/), package URLs (https://github.com/package-url/purl-spec).
+// What the build contains of other projects: dist/THIRD-PARTY-NOTICES with the licence of each bundled package, and
+// dist/sbom.cdx.json, a software bill of materials. Called by build.ts with the files that went into the bundles; fails
+// for a package without a licence text. Sources: CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/), package URLs
+// (https://github.com/package-url/purl-spec).
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -25,7 +26,10 @@ function packageFolder(file: string): string | null {
   return parts.slice(0, at + (parts[at + 1].startsWith('@') ? 3 : 2)).join('/');
 }
 
-/** The packages that `files` (paths below `root`) belong to, by name and version. Throws for one that may not be passed on. */
+/**
+ * The packages that `files` (paths below `root`) belong to, by name and version. Throws for one that may not be passed
+ * on.
+ */
 export function bundledPackages(files: Iterable<string>, root: string): BundledPackage[] {
   const folders = new Set<string>();
   for (const file of files) {

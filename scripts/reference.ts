@@ -1,5 +1,6 @@
-// Turns the configuration schema into its reference: files in HOCON and TOML that load to exactly the defaults, and Markdown tables.
-// Called by scripts/docs.ts and by tests. Pure. In the files "##" explains and "#" is a key that is off or has no default.
+// Turns the configuration schema into its reference: files in HOCON and TOML that load to exactly the defaults, and
+// Markdown tables. Called by scripts/docs.ts and by tests. Pure. In the files "##" explains and "#" is a key that is
+// off or has no default.
 import type { TreeValue } from '../src/config/config.ts';
 import type { Fields, Key } from '../src/config/schema/key.ts';
 import { SECTIONS } from '../src/config/schema/schema.ts';
@@ -97,7 +98,8 @@ function literal(value: TreeValue, dialect: 'hocon' | 'toml'): string {
   return bare ? value : JSON.stringify(value);
 }
 
-// --- HOCON ------------------------------------------------------------------------------------------------------------------
+// --- HOCON
+// ------------------------------------------------------------------------------------------------------------------
 
 function hoconKey(name: string, key: Key<unknown>, path: string, indent: string): string[] {
   const text = wrap(explain(key), indent);
@@ -129,7 +131,8 @@ export function referenceHocon(): string {
   return `${[HEAD('HOCON').join('\n'), ...parts].join('\n\n')}\n`;
 }
 
-// --- TOML -------------------------------------------------------------------------------------------------------------------
+// --- TOML
+// -------------------------------------------------------------------------------------------------------------------
 
 /** Single keys first, then tables, as TOML wants it. */
 function tomlTable(title: string, key: Key<unknown>, path: string, active: boolean, isList: boolean): string[] {
@@ -162,7 +165,8 @@ export function referenceToml(): string {
   return `${[HEAD('TOML').join('\n'), ...parts].join('\n\n')}\n`;
 }
 
-// --- Markdown ---------------------------------------------------------------------------------------------------------------
+// --- Markdown
+// ---------------------------------------------------------------------------------------------------------------
 
 function cell(text: string): string {
   return text.replace(/\|/g, '\\|').replace(/</g, '&lt;');

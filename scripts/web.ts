@@ -1,5 +1,6 @@
-// Builds the pages of the console (src/console/web) with vite, and lists what came out in pages.json with a packed copy of each file.
-// Run by scripts/build.ts and by `npx tsx scripts/web.ts`; writes dist/web. What is built asks nothing of any other host.
+// Builds the pages of the console (src/console/web) with vite, and lists what came out in pages.json with a packed copy
+// of each file. Run by scripts/build.ts and by `npx tsx scripts/web.ts`; writes dist/web. What is built asks nothing of
+// any other host.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

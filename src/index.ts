@@ -1,5 +1,6 @@
-// The library: a gateway inside another program, with its MQTT broker, its bridges and SP sockets that share inproc:// with them.
-// What is exported here is the whole public interface; docs/embedding.md shows it, and its examples run as tests.
+// The library: a gateway inside another program, with its MQTT broker, its bridges and SP sockets that share inproc://
+// with them. What is exported here is the whole public interface; docs/embedding.md shows it, and its examples run as
+// tests.
 import { systemClock } from './base/clock.ts';
 import { GatewayError } from './base/errors.ts';
 import { type Log, nullLog } from './base/log.ts';
@@ -26,7 +27,10 @@ export type { Properties } from './mqtt/property.ts';
 export type { Overflow, PipeView, Protocol, SpSocket } from './sp/sp.ts';
 export type { Bound } from './transport/transport.ts';
 
-/** Where the configuration comes from: a file, HOCON or TOML text, or a plain tree with the keys of the configuration reference. */
+/**
+ * Where the configuration comes from: a file, HOCON or TOML text, or a plain tree with the keys of the configuration
+ * reference.
+ */
 export type GatewaySource =
   | { readonly file: string }
   | { readonly hocon: string }
@@ -38,7 +42,9 @@ export interface GatewayOptions {
   readonly hooks?: GatewayHooks;
   /** Gets every log line; without it nothing is logged. */
   readonly log?: Log;
-  /** Environment for ${VAR} and TIDEGATE__a__b=value; none by default: an embedded gateway does what its program says. */
+  /**
+   * Environment for ${VAR} and TIDEGATE__a__b=value; none by default: an embedded gateway does what its program says.
+   */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -131,8 +137,9 @@ export class EmbeddedGateway {
   }
 
   /**
-   * Publishes to every subscriber and every rule that matches. Resolves when the message is accepted: at QoS 1 and 2 with persistence,
-   * when it is stored. Rejects with GatewayError for a topic that is no Topic Name, or when it cannot be kept.
+   * Publishes to every subscriber and every rule that matches. Resolves when the message is accepted: at QoS 1 and 2
+   * with persistence, when it is stored. Rejects with GatewayError for a topic that is no Topic Name, or when it cannot
+   * be kept.
    */
   async publish(topic: string, payload: Uint8Array | string, options: PublishOptions = {}): Promise<void> {
     if (!isTopicName(topic)) throw new GatewayError('CLI-USAGE', `not a topic name: ${JSON.stringify(topic)}`);
@@ -209,8 +216,8 @@ function settled(hold: Hold): Promise<void> {
 }
 
 /**
- * Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the configuration, or for hooks
- * that are none.
+ * Makes a gateway; nothing is opened before start(). Throws GatewayError CFG-INVALID with every problem of the
+ * configuration, or for hooks that are none.
  */
 export function createGateway(source: GatewaySource, options: GatewayOptions = {}): EmbeddedGateway {
   const { env = {} } = options;

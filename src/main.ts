@@ -3,10 +3,12 @@
 // Engine flags are set here, before any other module is loaded. Nothing else belongs here.
 import { setFlagsFromString } from 'node:v8';
 
-// Patterns that users write (ACL, proxy routes) fall back to the engine without backtracking: no input can make them run for ever.
+// Patterns that users write (ACL, proxy routes) fall back to the engine without backtracking: no input can make them
+// run for ever.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
-// The heap may double before it is collected as a whole. Left alone, the engine collects a heap full of queued messages after every third
-// of its size: measured at 10,000 durable messages a second, twice as many pauses of 20 ms, and twice the 99th percentile of PUBACK.
+// The heap may double before it is collected as a whole. Left alone, the engine collects a heap full of queued messages
+// after every third of its size: measured at 10,000 durable messages a second, twice as many pauses of 20 ms, and twice
+// the 99th percentile of PUBACK.
 setFlagsFromString('--heap-growing-percent=100');
 
 const { runCli } = await import('./cli/cli.ts');

@@ -1,6 +1,7 @@
-// The rights of clients that are not here: restored sessions, kept wills, publishers of stored messages. Built by chain.ts.
-// A client is judged by the listener it came through. If that listener is not configured any more, or is not known, only what every
-// listener with the same users would allow is allowed. Nothing is cached: what holds now decides.
+// The rights of clients that are not here: restored sessions, kept wills, publishers of stored messages. Built by
+// chain.ts. A client is judged by the listener it came through. If that listener is not configured any more, or is not
+// known, only what every listener with the same users would allow is allowed. Nothing is cached: what holds now
+// decides.
 import type { Access, Authenticator, Authorizer, DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
 import type { Action } from './rules.ts';
 import { allOf } from './verdict.ts';
@@ -52,7 +53,9 @@ export class AbsentAccess implements Access {
   readonly denyAction: DenyAction = 'ignore';
   private readonly ways: () => readonly Access[];
 
-  /** @param ways every way in by which users of `realm` may come, or every way where none is of that realm; never empty */
+  /**
+   * @param ways every way in by which users of `realm` may come, or every way where none is of that realm; never empty
+   */
   constructor(realm: string, ways: () => readonly Access[]) {
     this.realm = realm;
     this.ways = ways;

@@ -1,6 +1,7 @@
-// The mosquitto ACL file: grammar and evaluation as in mosquitto 2.1. Called by realms.ts at start and reload, then asked per verdict.
-// A line that is no rule stops the load and is named by file and line. Rules of a user go before pattern rules; in each list a
-// deny wins in any order; what no rule grants is denied. %c and %u of pattern lines count only as a whole level.
+// The mosquitto ACL file: grammar and evaluation as in mosquitto 2.1. Called by realms.ts at start and reload, then
+// asked per verdict. A line that is no rule stops the load and is named by file and line. Rules of a user go before
+// pattern rules; in each list a deny wins in any order; what no rule grants is denied. %c and %u of pattern lines count
+// only as a whole level.
 import { covers, intersect, isRuleFilter, sharedFilter } from './filter.ts';
 import { DENY, READ, RuleTree, WRITE } from './ruletree.ts';
 import { lineError, readTextFile, type TextFile, trim, trimEnd } from './textfile.ts';
@@ -136,7 +137,10 @@ export class AclFile {
     return subject.username === null ? this.anonymous : this.users.get(subject.username);
   }
 
-  /** A name with + or # would widen what a pattern says: with any pattern in the file such a client has only the rules of its user. */
+  /**
+   * A name with + or # would widen what a pattern says: with any pattern in the file such a client has only the rules
+   * of its user.
+   */
   private patternsFor(subject: Subject): boolean {
     if (this.patterns.rules.length === 0) return false;
     return !isWildName(subject.clientId) && (subject.username === null || !isWildName(subject.username));
@@ -157,8 +161,8 @@ export class AclFile {
   }
 
   /**
-   * Whether the filter could ever bring the client a message: some rule that grants reading has topics in common with it
-   * that no single deny rule takes away. For `acl_subscribe = truthful`; mosquitto grants every SUBSCRIBE.
+   * Whether the filter could ever bring the client a message: some rule that grants reading has topics in common with
+   * it that no single deny rule takes away. For `acl_subscribe = truthful`; mosquitto grants every SUBSCRIBE.
    */
   reaches(subject: Subject, topicFilter: string): boolean {
     const wanted = sharedFilter(topicFilter).split('/');

@@ -1,8 +1,9 @@
-// SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by chain.ts from configuration, asked by
-// session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client in, a denial of rights holds.
-// Nothing fails open: an error in a source is a refusal, a reload that cannot be read keeps the last good state.
-// An answer is given at once or as a promise; session/ stops reading from that client meanwhile. A promise of a verdict rejects, with
-// ProtocolError 0x89, only where no source could say: not knowing is not denying. Other promises never reject.
+// SEAM of auth/: who may connect (authenticators) and what they may do (authorizers). Built by chain.ts from
+// configuration, asked by session/ at CONNECT, PUBLISH, SUBSCRIBE, delivery and will. Two chains: whatever let a client
+// in, a denial of rights holds. Nothing fails open: an error in a source is a refusal, a reload that cannot be read
+// keeps the last good state. An answer is given at once or as a promise; session/ stops reading from that client
+// meanwhile. A promise of a verdict rejects, with ProtocolError 0x89, only where no source could say: not knowing is
+// not denying. Other promises never reject.
 //
 // Map (made by `make docs`):
 //   absent.ts         The rights of clients that are not here: restored sessions, kept wills
@@ -67,7 +68,10 @@ export interface Identity extends Arrival {
 
 export type AuthResult =
   | { readonly accepted: true; readonly identity: Identity }
-  /** `why` is for the log and metrics, a stable word: unknown-user, bad-password, anonymous, locked, source-down ...; clients never see it. */
+  /**
+   * `why` is for the log and metrics, a stable word: unknown-user, bad-password, anonymous, locked, source-down ...;
+   * clients never see it.
+   */
   | { readonly accepted: false; readonly reasonCode: number; readonly why: string };
 
 export interface Authenticator {
@@ -125,7 +129,10 @@ export interface Access {
   readonly denyAction: DenyAction;
 }
 
-/** How clients are judged that are not here: restored sessions, their wills, publishers of stored messages. Nothing unknown is allowed. */
+/**
+ * How clients are judged that are not here: restored sessions, their wills, publishers of stored messages. Nothing
+ * unknown is allowed.
+ */
 export interface Absentees {
   /** The rights of who came as this one did; if its listener is there no more, what every listener would allow. */
   access(identity: Identity): Access;

@@ -1,6 +1,7 @@
-// Who may connect on one listener: certificate, anonymous rule, sources of users in order. Asked by session/ at CONNECT.
-// Credentials that are sent are checked even where anonymous is allowed. Every doubt is a refusal; a promise never rejects.
-// CONNACK 5 / 0x87 for anything wrong with user or password, 4 / 0x86 where the certificate gives no name.
+// Who may connect on one listener: certificate, anonymous rule, sources of users in order. Asked by session/ at
+// CONNECT. Credentials that are sent are checked even where anonymous is allowed. Every doubt is a refusal; a promise
+// never rejects. CONNACK 5 / 0x87 for anything wrong with user or password, 4 / 0x86 where the certificate gives no
+// name.
 import type { Cell, Metrics } from '../base/metrics.ts';
 import type { Via } from '../mqtt/message.ts';
 import { BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED } from '../mqtt/reason.ts';
@@ -171,7 +172,10 @@ export class ChainAuthenticator implements Authenticator {
     return username === null ? this.anonymous(checked, realm) : this.named(checked, username, realm);
   }
 
-  /** Without a user name: a token in the password is checked, then the anonymous rule holds, then a remote source may know the client. */
+  /**
+   * Without a user name: a token in the password is checked, then the anonymous rule holds, then a remote source may
+   * know the client.
+   */
   private anonymous(credentials: Credentials, realm: Realm): AuthResult | Promise<AuthResult> {
     const token = credentials.password === null ? null : realm.token;
     const sources: Source[] = token === null ? [] : [token];
@@ -200,11 +204,15 @@ export class ChainAuthenticator implements Authenticator {
     return this.conclude(ask(sources, credentials), credentials, realm, () => refuse('unknown-user'));
   }
 
-  /** A client that was let in is shown to the embedding program, which may refuse it; one that it let in itself has been. */
+  /**
+   * A client that was let in is shown to the embedding program, which may refuse it; one that it let in itself has
+   * been.
+   */
   private async confirm(result: AuthResult, credentials: Credentials, realm: Realm, hook: Hooks): Promise<AuthResult> {
     if (!result.accepted || result.identity.via === 'hook') return result;
     const { clientId, username, remoteAddress, listener, via } = result.identity;
-    // Nobody has checked a name that is let in without a source: guesses at the hook's passwords are limited like others.
+    // Nobody has checked a name that is let in without a source: guesses at the hook's passwords are limited like
+    // others.
     if (this.limits.locked(remoteAddress, username)) return refuse('locked');
     const judged = await hook.authenticate({ clientId, username, remoteAddress, listener }, credentials.password);
     if (judged !== 'allowed') {

@@ -1,6 +1,7 @@
-// What the clients of one listener may do: ACL file, acl.rules and further sources, all of which have to agree.
-// Asked by session/ for PUBLISH, SUBSCRIBE, delivery and will. Topics of the server ($SYS, $CONTROL) cannot be written whatever the
-// sources say. Verdicts are fast and not cached here; `version` tells who caches them when they may have changed.
+// What the clients of one listener may do: ACL file, acl.rules and further sources, all of which have to agree. Asked
+// by session/ for PUBLISH, SUBSCRIBE, delivery and will. Topics of the server ($SYS, $CONTROL) cannot be written
+// whatever the sources say. Verdicts are fast and not cached here; `version` tells who caches them when they may have
+// changed.
 
 import type { Clock } from '../base/clock.ts';
 import type { Explanation } from './aclfile.ts';

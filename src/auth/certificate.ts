@@ -8,7 +8,9 @@ export type CertificateField = 'cn' | 'subject';
 /** A string of MQTT cannot be longer (MQTT 5.0 section 1.5.4). */
 const LONGEST_BYTES = 65535;
 
-/** The name, or null when the peer showed no certificate or one without that field, or with a name MQTT cannot carry. */
+/**
+ * The name, or null when the peer showed no certificate or one without that field, or with a name MQTT cannot carry.
+ */
 export function certificateName(tls: TlsInfo | null, field: CertificateField): string | null {
   const peer = tls?.peer ?? null;
   if (peer === null) return null;

@@ -1,6 +1,6 @@
-// Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by gateway/gateway.ts.
-// Files are read whole before anything changes: at start an error stops it, at reload the last good state stays and the result
-// says why. Users and rights change as one unit. Nothing here fails open.
+// Builds who may connect and what they may do, for every listener, and rebuilds it at reload. Called by
+// gateway/gateway.ts. Files are read whole before anything changes: at start an error stops it, at reload the last good
+// state stays and the result says why. Users and rights change as one unit. Nothing here fails open.
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Via } from '../mqtt/message.ts';
 import { AbsentAccess } from './absent.ts';
@@ -16,7 +16,9 @@ import { type AuthDeps, loadRealms, type State, type Tools } from './realms.ts';
 import { stableSecret } from './secret.ts';
 import type { Users } from './users.ts';
 
-/** Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work. */
+/**
+ * Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work.
+ */
 const HASHES_AT_ONCE = 2;
 const HASHES_WAITING = 1024;
 
@@ -27,7 +29,9 @@ export type AuthReload =
       readonly usersAdded: number;
       readonly usersRemoved: number;
       readonly usersChanged: number;
-      /** Whether a connected client has to go: its user is gone or changed, or anonymous clients are no longer allowed. */
+      /**
+       * Whether a connected client has to go: its user is gone or changed, or anonymous clients are no longer allowed.
+       */
       revoked(listener: string, username: string | null, via?: Via): boolean;
     }
   /** Nothing has changed; `error` names file and line. */
@@ -193,7 +197,10 @@ export class AccessControl {
     return [this.state.base, ...this.state.listeners.values()];
   }
 
-  /** Applies new options, or the same after files have changed: all of it or nothing. Never rejects; calls run one after the other. */
+  /**
+   * Applies new options, or the same after files have changed: all of it or nothing. Never rejects; calls run one after
+   * the other.
+   */
   reload(options: AuthOptions): Promise<AuthReload> {
     const before = this.reloading ?? Promise.resolve(null);
     const mine = before.then(() => this.apply(options));

@@ -1,6 +1,7 @@
-// Topic filters as sets of topics: whether one holds another, and what two have in common. Called by aclfile.ts and rules.ts
-// when a SUBSCRIBE is judged; matching a topic against rules is ruletree.ts. Pure. Sources: MQTT 5.0 section 4.7.
-// A filter is given as its levels. Filters whose first level is a wildcard never hold topics that begin with $ [MQTT-4.7.2-1].
+// Topic filters as sets of topics: whether one holds another, and what two have in common. Called by aclfile.ts and
+// rules.ts when a SUBSCRIBE is judged; matching a topic against rules is ruletree.ts. Pure. Sources: MQTT 5.0 section
+// 4.7. A filter is given as its levels. Filters whose first level is a wildcard never hold topics that begin with $
+// [MQTT-4.7.2-1].
 
 import { exceedsLevels, isTopicFilter, parseShare } from '../mqtt/topic.ts';
 

@@ -1,6 +1,7 @@
-// A bounded number of slow things at once, the rest waiting in bounded lines. Used for password hashes and HTTP requests, so that a storm
-// of connections costs a known share of the machine. Each asker (an address, a client) has a line of its own and the lines take turns: who
-// asks for much waits for his own work. Work for a connection that has gone is dropped when its turn comes. Nobody waits unseen.
+// A bounded number of slow things at once, the rest waiting in bounded lines. Used for password hashes and HTTP
+// requests, so that a storm of connections costs a known share of the machine. Each asker (an address, a client) has a
+// line of its own and the lines take turns: who asks for much waits for his own work. Work for a connection that has
+// gone is dropped when its turn comes. Nobody waits unseen.
 import { Fifo } from '../base/queue.ts';
 
 /** For whom a job is done. */
@@ -32,8 +33,9 @@ export class Gate {
   }
 
   /**
-   * Runs `job` when it is its turn. null when all lines together are full and nobody waits with more in line. Resolves with null when the
-   * asker has gone, or had to make room for somebody with less in line. Rejects only if the job does.
+   * Runs `job` when it is its turn. null when all lines together are full and nobody waits with more in line. Resolves
+   * with null when the asker has gone, or had to make room for somebody with less in line. Rejects only if the job
+   * does.
    */
   run<T>(job: () => Promise<T>, asker: Asker): Promise<T | null> | null {
     if (this.busy < this.slots) {

@@ -1,7 +1,8 @@
-// What a program that embeds the gateway decides itself: its functions for CONNECT, PUBLISH and SUBSCRIBE, asked after the sources
-// of the configuration. Made by gateway/hooks.ts where there are any; without them nothing of this file is in any path.
-// A hook may refuse what the sources allow and let in whom they do not know; it never overrules a denial. Nothing fails open: one that
-// throws, rejects, answers anything but true or false, or takes longer than 5 s, refuses; that is counted and logged.
+// What a program that embeds the gateway decides itself: its functions for CONNECT, PUBLISH and SUBSCRIBE, asked after
+// the sources of the configuration. Made by gateway/hooks.ts where there are any; without them nothing of this file is
+// in any path. A hook may refuse what the sources allow and let in whom they do not know; it never overrules a denial.
+// Nothing fails open: one that throws, rejects, answers anything but true or false, or takes longer than 5 s, refuses;
+// that is counted and logged.
 import type { Clock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -36,7 +37,10 @@ export interface HookClient {
 export type HookAnswer = boolean | PromiseLike<boolean>;
 
 export interface AuthHooks {
-  /** Whether a client that the configured sources let in, or do not know, may come in. The password is a copy; null = none. */
+  /**
+   * Whether a client that the configured sources let in, or do not know, may come in. The password is a copy; null =
+   * none.
+   */
   authenticate?(client: HookClient, username: string | null, password: Uint8Array | null): HookAnswer;
   /** Whether a PUBLISH, a will or a retained message of this client may be sent; asked for each of them. */
   authorizePublish?(

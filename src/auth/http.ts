@@ -1,6 +1,7 @@
-// NanoMQ's auth.http_auth: a web server decides who may connect (auth_req), who may do everything (super_req) and who may publish or
-// subscribe what (acl_req). Status 200 allows, 4xx refuses, anything else is a server that is down, and then nobody is let in.
-// Called by realms.ts; asked by authenticator.ts and authorizer.ts. Requests are bounded in number and time; nothing is thrown.
+// NanoMQ's auth.http_auth: a web server decides who may connect (auth_req), who may do everything (super_req) and who
+// may publish or subscribe what (acl_req). Status 200 allows, 4xx refuses, anything else is a server that is down, and
+// then nobody is let in. Called by realms.ts; asked by authenticator.ts and authorizer.ts. Requests are bounded in
+// number and time; nothing is thrown.
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, ProtocolError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -18,7 +19,10 @@ export interface HttpAuthOptions {
   readonly connectTimeoutMs: number;
   /** Requests at once, of each kind. */
   readonly poolSize: number;
-  /** How long an answer holds. Rights are asked again after at most this time or a second, whichever is longer; 0 = no cache for logins. */
+  /**
+   * How long an answer holds. Rights are asked again after at most this time or a second, whichever is longer; 0 = no
+   * cache for logins.
+   */
   readonly cacheTtlMs: number;
   readonly authReq: RequestOptions | null;
   readonly superReq: RequestOptions | null;
@@ -31,7 +35,10 @@ export interface HttpAuthOptions {
 
 /** Requests that may wait for each one under way. */
 const WAITING_PER_SLOT = 64;
-/** A source that does not answer is asked again after this, then after twice as long and so on, within the time for an answer. */
+/**
+ * A source that does not answer is asked again after this, then after twice as long and so on, within the time for an
+ * answer.
+ */
 const FIRST_RETRY_MS = 100;
 const CACHED = 10_000;
 const LOG_PERIOD_MS = 10_000;
@@ -80,7 +87,10 @@ export class HttpAuth implements Source, Rights {
   private readonly verdicts: TimedCache<boolean>;
   private readonly asking = new Map<string, Promise<boolean>>();
   private down = false;
-  /** Verdicts may have changed after this many milliseconds: half the time they hold, the other half they lie in `verdicts`. */
+  /**
+   * Verdicts may have changed after this many milliseconds: half the time they hold, the other half they lie in
+   * `verdicts`.
+   */
   readonly periodMs: number;
 
   /** Throws AUTH-SOURCE for a URL, header or parameter that makes no request. */

@@ -1,6 +1,7 @@
-// One configured request of auth.http_auth: its template, the request filled for a client, and sending it. Used by http.ts.
-// Every value is encoded for the form it goes into, so that no field of a client can add a parameter or header. Never throws when
-// sending: an answer, a refusal, or 'source-down'. The body of an answer is not read beyond what keeps the connection usable.
+// One configured request of auth.http_auth: its template, the request filled for a client, and sending it. Used by
+// http.ts. Every value is encoded for the form it goes into, so that no field of a client can add a parameter or
+// header. Never throws when sending: an answer, a refusal, or 'source-down'. The body of an answer is not read beyond
+// what keeps the connection usable.
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -126,8 +127,8 @@ export class RequestTemplate {
   }
 
   /**
-   * Sends it and waits at most so long. A kept connection that the server has closed in the meantime says nothing about the server: the
-   * request is sent once more on a fresh one (RFC 9112 section 9.5), within the same time.
+   * Sends it and waits at most so long. A kept connection that the server has closed in the meantime says nothing about
+   * the server: the request is sent once more on a fresh one (RFC 9112 section 9.5), within the same time.
    */
   async send(filled: FilledRequest, timeoutMs: number, connectTimeoutMs: number, clock: Clock): Promise<Outcome> {
     const endsAt = clock.mono() + timeoutMs;

@@ -1,6 +1,7 @@
 // A JSON Web Token in the password field: who the client is and what it may do, signed by somebody the gateway trusts.
-// Built by realms.ts, asked by authenticator.ts (is the token good) and authorizer.ts (its acl claim, its expiry). `jose` is loaded
-// when tokens are configured. Only configured algorithms that fit the key are taken, never "none". Sources: RFC 7519, RFC 8725.
+// Built by realms.ts, asked by authenticator.ts (is the token good) and authorizer.ts (its acl claim, its expiry).
+// `jose` is loaded when tokens are configured. Only configured algorithms that fit the key are taken, never "none".
+// Sources: RFC 7519, RFC 8725.
 import { createHash, createPublicKey, createSecretKey, type KeyObject } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Clock } from '../base/clock.ts';
@@ -250,7 +251,8 @@ export class JwtAuth implements Source, Rights {
 
   /** What the token of a client grants; null: it limits nothing, or another source let the client in. */
   private rulesFor(identity: Identity): Rules | 'unknown' | null {
-    // Without its token nobody can say what a client of an earlier run may do, unless local users or nobody vouched for it.
+    // Without its token nobody can say what a client of an earlier run may do, unless local users or nobody vouched for
+    // it.
     if (identity.partial === true) return 'unknown';
     if (identity.via !== 'token') return null;
     const { claims } = identity;

@@ -1,7 +1,7 @@
-// Limits against guessing passwords: too many failures from an address, or for a user, lock it for a while that doubles each time.
-// Asked by authenticator.ts before a password is checked and told of the outcome. Memory is bounded: keys of long names are hashed, and
-// the oldest entries go first.
-// A user that is locked by strangers can still log in from an address where it has succeeded before.
+// Limits against guessing passwords: too many failures from an address, or for a user, lock it for a while that doubles
+// each time. Asked by authenticator.ts before a password is checked and told of the outcome. Memory is bounded: keys of
+// long names are hashed, and the oldest entries go first. A user that is locked by strangers can still log in from an
+// address where it has succeeded before.
 import { boundedKey, brief } from '../base/brief.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -60,7 +60,10 @@ export class FailureLimits {
     return RECORD_BYTES * (this.addresses.size + this.users.size + this.pairs.size);
   }
 
-  /** Sets what holds from now on, null = no limits; failures so far are remembered. Throws AUTH-SOURCE for a wrong network. */
+  /**
+   * Sets what holds from now on, null = no limits; failures so far are remembered. Throws AUTH-SOURCE for a wrong
+   * network.
+   */
   configure(options: LimitOptions | null): void {
     const listed = addressTest(options?.exempt ?? [], 'auth.limits.exempt');
     this.options = options;

@@ -25,7 +25,9 @@ export interface AuthOptions {
   readonly allowAnonymous: boolean;
   readonly passwordFile: string | null;
   readonly aclFile: string | null;
-  /** granted: an ACL file grants every SUBSCRIBE and filters deliveries; truthful: it refuses what could never deliver. */
+  /**
+   * granted: an ACL file grants every SUBSCRIBE and filters deliveries; truthful: it refuses what could never deliver.
+   */
   readonly aclSubscribe: 'granted' | 'truthful';
   /** auth.password; null without the block. */
   readonly passwords: ReadonlyMap<string, string> | null;

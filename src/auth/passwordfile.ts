@@ -1,6 +1,7 @@
-// The mosquitto password file: `username:hash` lines. Called by realms.ts at start and reload; read whole before it replaces anything.
-// Strict as mosquitto 2.1: a line that is no user stops the load and is named by file and line, never by its content.
-// Comment lines begin with # in the first column; lines without a colon (blank ones too) are passed over, as mosquitto does.
+// The mosquitto password file: `username:hash` lines. Called by realms.ts at start and reload; read whole before it
+// replaces anything. Strict as mosquitto 2.1: a line that is no user stops the load and is named by file and line,
+// never by its content. Comment lines begin with # in the first column; lines without a colon (blank ones too) are
+// passed over, as mosquitto does.
 import { type PasswordHash, parseHash } from '../base/passwordhash.ts';
 import { lineError, readTextFile, type TextFile, trim } from './textfile.ts';
 

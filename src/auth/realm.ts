@@ -1,5 +1,6 @@
-// All that holds for the clients of one listener at one moment: sources of users, sources of rights, the anonymous rule.
-// Built whole by chain.ts from files and options, read by authenticator.ts and authorizer.ts, never changed afterwards.
+// All that holds for the clients of one listener at one moment: sources of users, sources of rights, the anonymous
+// rule. Built whole by chain.ts from files and options, read by authenticator.ts and authorizer.ts, never changed
+// afterwards.
 
 import type { Via } from '../mqtt/message.ts';
 import type { AclFile, Explanation } from './aclfile.ts';
@@ -20,7 +21,10 @@ export interface Rights {
 }
 
 export interface Realm {
-  /** Which set of users: "" = the global one, else the listener's own source. Client ids and sessions belong to a user of one realm. */
+  /**
+   * Which set of users: "" = the global one, else the listener's own source. Client ids and sessions belong to a user
+   * of one realm.
+   */
   readonly name: string;
   readonly allowAnonymous: boolean;
   /** Users the gateway knows itself; null when there are none configured (an empty file is a source without users). */
@@ -29,7 +33,9 @@ export interface Realm {
   readonly token: (Source & { readonly mark: string }) | null;
   /** Asked last, for users that nobody here knows; null without. */
   readonly remote: Source | null;
-  /** The embedding program, asked about everybody who is let in or known to nobody; null where it does not judge that. */
+  /**
+   * The embedding program, asked about everybody who is let in or known to nobody; null where it does not judge that.
+   */
   readonly hook: Hooks | null;
   readonly identity: CertificateField | null;
   readonly acl: AclFile | null;
@@ -39,7 +45,9 @@ export interface Realm {
   readonly enhanced: readonly EnhancedMethod[];
   /** Asked for claims of a client that another source let in; null without. */
   readonly enrich: ((credentials: Credentials) => Promise<ReadonlyMap<string, unknown>>) | null;
-  /** After so many milliseconds verdicts may have changed by themselves (remote answers, tokens that expire); 0 = never. */
+  /**
+   * After so many milliseconds verdicts may have changed by themselves (remote answers, tokens that expire); 0 = never.
+   */
   readonly periodMs: number;
   readonly denyAction: DenyAction;
 }
@@ -54,9 +62,9 @@ function isUser({ users }: Realm, username: string | null): boolean {
 }
 
 /**
- * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is anonymous
- * and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is no longer asked. One that
- * a hook let in leaves when its name has become that of a configured user.
+ * Whether a client that got in under `before` must leave under `after`: its user is gone or has another password, it is
+ * anonymous and that is no longer allowed, its name was never checked and now would be, or what had vouched for it is
+ * no longer asked. One that a hook let in leaves when its name has become that of a configured user.
  */
 export function revoked(before: Realm, after: Realm, username: string | null, via?: Via): boolean {
   if (before.identity !== after.identity) return true;
@@ -74,8 +82,9 @@ export function revoked(before: Realm, after: Realm, username: string | null, vi
 }
 
 /**
- * Whether what let this client in would let it in now, as far as the gateway can know without its password or token: its user is
- * still there, or anonymous clients still are allowed. Of a client whose source is not known only local users are certain.
+ * Whether what let this client in would let it in now, as far as the gateway can know without its password or token:
+ * its user is still there, or anonymous clients still are allowed. Of a client whose source is not known only local
+ * users are certain.
  */
 export function vouches(realm: Realm, identity: Identity): boolean {
   if (identity.internal) return true;

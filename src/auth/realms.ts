@@ -1,5 +1,6 @@
-// Reads every file that the options name and builds the realms of all listeners from them. Called by chain.ts at start and reload.
-// Everything is read before anything is built; the first error, in the order of the keys, is thrown as AUTH-SOURCE. Changes nothing.
+// Reads every file that the options name and builds the realms of all listeners from them. Called by chain.ts at start
+// and reload. Everything is read before anything is built; the first error, in the order of the keys, is thrown as
+// AUTH-SOURCE. Changes nothing.
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Ledger } from '../base/ledger.ts';
@@ -86,7 +87,9 @@ function once<T>(known: Map<string, Promise<T>>, path: string, load: (path: stri
   return file;
 }
 
-/** The argon2 package when a file needs it; throws AUTH-SOURCE with the first line that does when it is not installed. */
+/**
+ * The argon2 package when a file needs it; throws AUTH-SOURCE with the first line that does when it is not installed.
+ */
 async function argon2For(files: readonly PasswordFile[], deps: AuthDeps): Promise<Argon2 | null> {
   for (const file of files) {
     for (const entry of file.users.values()) {
@@ -188,7 +191,10 @@ function httpFor(options: AuthOptions, tools: Tools): HttpAuth | null {
   return server;
 }
 
-/** The fetched keys of tokens, those of before if nothing about them has changed; a fetch of replaced ones ends by itself. The first fetch begins here; logins wait for it. */
+/**
+ * The fetched keys of tokens, those of before if nothing about them has changed; a fetch of replaced ones ends by
+ * itself. The first fetch begins here; logins wait for it.
+ */
 async function remoteKeysFor(options: AuthOptions, tools: Tools): Promise<RemoteKeys | null> {
   const remote = options.jwt?.remote ?? null;
   const key = JSON.stringify(remote);
@@ -204,7 +210,10 @@ async function remoteKeysFor(options: AuthOptions, tools: Tools): Promise<Remote
   return keys;
 }
 
-/** SCRAM-SHA-256 for the users whose password or keys are known; where the password file has a name too, the file decides. */
+/**
+ * SCRAM-SHA-256 for the users whose password or keys are known; where the password file has a name too, the file
+ * decides.
+ */
 function scramFor(
   options: AuthOptions,
   file: PasswordFile | null,

@@ -1,7 +1,8 @@
-// The public keys of an issuer, fetched by URL: directly, or by way of its discovery document. Made by realms.ts, asked by jwt.ts.
-// Keys are kept, fetched again in time and for a key id that is not known; a server that is down is bridged for a limited time.
-// Without keys every token is refused. jose picks the key; its own remote set knows neither the limits nor the clock of the gateway.
-// Sources: RFC 7517 section 5, RFC 8414 section 3, OpenID Connect Discovery 1.0 section 4.
+// The public keys of an issuer, fetched by URL: directly, or by way of its discovery document. Made by realms.ts, asked
+// by jwt.ts. Keys are kept, fetched again in time and for a key id that is not known; a server that is down is bridged
+// for a limited time. Without keys every token is refused. jose picks the key; its own remote set knows neither the
+// limits nor the clock of the gateway. Sources: RFC 7517 section 5, RFC 8414 section 3, OpenID Connect Discovery 1.0
+// section 4.
 import type { JWTVerifyGetKey } from 'jose';
 import type { Clock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
@@ -49,7 +50,10 @@ export class KeysUnavailable extends Error {}
 
 /** Some hundred keys; what is larger is no key set. */
 const LARGEST_ANSWER_BYTES = 256 * 1024;
-/** Key ids that nobody knows may cause this many fetches at once, and one more each period: a stranger makes up any number of ids. */
+/**
+ * Key ids that nobody knows may cause this many fetches at once, and one more each period: a stranger makes up any
+ * number of ids.
+ */
 const UNKNOWN_BURST = 3;
 const UNKNOWN_PERIOD_MS = 10_000;
 /** After a fetch that failed nothing is asked for this long. */

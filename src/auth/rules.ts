@@ -1,6 +1,7 @@
 // NanoMQ's acl.rules: permit, action, topics, and who they are for; the first rule that matches decides, else no_match.
-// Built by realms.ts from configuration; asked per verdict that session/ has not cached. Refuses the SUBSCRIBE itself; what a wide
-// filter was granted is filtered again at delivery, so `#` never brings a topic that a deny names. Sources: NanoMQ's acl.md.
+// Built by realms.ts from configuration; asked per verdict that session/ has not cached. Refuses the SUBSCRIBE itself;
+// what a wide filter was granted is filtered again at delivery, so `#` never brings a topic that a deny names. Sources:
+// NanoMQ's acl.md.
 import { GatewayError } from '../base/errors.ts';
 import type { Explanation } from './aclfile.ts';
 import { addressTest } from './address.ts';
@@ -99,7 +100,9 @@ class RuleTopic {
     }
   }
 
-  /** Whether this topic of a rule holds for what is asked; 'unsafe' when a name with a wildcard would have to be put in. */
+  /**
+   * Whether this topic of a rule holds for what is asked; 'unsafe' when a name with a wildcard would have to be put in.
+   */
   matches(
     subject: RuleSubject,
     action: Action,

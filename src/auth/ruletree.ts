@@ -1,6 +1,7 @@
 // Access rules as a tree of topic levels: one walk over a topic finds every rule that matches, whatever their number.
-// Built by aclfile.ts at load; asked for each verdict that session/ has not cached. A node's rule is a set of bits;
-// a level may also stand for the client id or the user name (mosquitto's %c and %u). O(levels), branching only where rules do.
+// Built by aclfile.ts at load; asked for each verdict that session/ has not cached. A node's rule is a set of bits; a
+// level may also stand for the client id or the user name (mosquitto's %c and %u). O(levels), branching only where
+// rules do.
 
 /** Bits of a rule. */
 export const READ = 1;

@@ -1,6 +1,7 @@
-// SCRAM-SHA-256 as an Authentication Method of MQTT 5.0: the password never crosses the wire. Made by realms.ts, stepped by session/
-// at CONNECT and at re-authentication. Users come from auth.password or a file of stored keys. Unknown users run the same exchange
-// and fail at its end. Sources: RFC 5802, RFC 7677, MQTT 5.0 section 4.12. Channel binding is not offered (`n` and `y` are taken).
+// SCRAM-SHA-256 as an Authentication Method of MQTT 5.0: the password never crosses the wire. Made by realms.ts,
+// stepped by session/ at CONNECT and at re-authentication. Users come from auth.password or a file of stored keys.
+// Unknown users run the same exchange and fail at its end. Sources: RFC 5802, RFC 7677, MQTT 5.0 section 4.12. Channel
+// binding is not offered (`n` and `y` are taken).
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { MOST_ITERATIONS, strictBase64 } from '../base/passwordhash.ts';

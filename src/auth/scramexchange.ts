@@ -1,6 +1,6 @@
 // One SCRAM-SHA-256 conversation after the other: the server's half of RFC 5802 on top of the stored keys of scram.ts.
-// Made by realms.ts, begun by session/ at CONNECT or re-authentication. Nothing is thrown: a message that breaks the grammar, an
-// unknown user and a wrong proof all end in the same refusal, the last two after the same number of steps.
+// Made by realms.ts, begun by session/ at CONNECT or re-authentication. Nothing is thrown: a message that breaks the
+// grammar, an unknown user and a wrong proof all end in the same refusal, the last two after the same number of steps.
 //   client-first  n,,n=<user>,r=<nonce>            server-first  r=<nonce><ours>,s=<salt>,i=<iterations>
 //   client-final  c=<header>,r=<nonce>,p=<proof>   server-final  v=<signature>
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -109,7 +109,10 @@ export class ScramMethod implements EnhancedMethod {
     return this.users.stored?.has(username) === true || this.users.passwords?.has(username) === true;
   }
 
-  /** The keys of a user, or made-up ones that nothing proves; null when too many derivations wait. @param address whose line it waits in */
+  /**
+   * The keys of a user, or made-up ones that nothing proves; null when too many derivations wait. @param address whose
+   * line it waits in
+   */
   keys(username: string, address: string): ScramKeys | Promise<ScramKeys | null> | null {
     const stored = this.users.stored?.get(username);
     if (stored !== undefined) return stored;

@@ -1,6 +1,6 @@
-// A secret of this gateway that is the same after a restart, for what must not change with one: the made-up salts of SCRAM.
-// Called by chain.ts at the start. Kept in a file beside the store where there is one; else derived from the machine's id; else random.
-// Sources: machine-id(5), which is to be used only through a keyed hash.
+// A secret of this gateway that is the same after a restart, for what must not change with one: the made-up salts of
+// SCRAM. Called by chain.ts at the start. Kept in a file beside the store where there is one; else derived from the
+// machine's id; else random. Sources: machine-id(5), which is to be used only through a keyed hash.
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 

@@ -1,5 +1,5 @@
-// What a source of users answers (local users, HTTP, JWT). Asked in order by chain.ts; the first that knows the user decides.
-// A source never throws and never rejects: what goes wrong inside is a refusal.
+// What a source of users answers (local users, HTTP, JWT). Asked in order by chain.ts; the first that knows the user
+// decides. A source never throws and never rejects: what goes wrong inside is a refusal.
 import type { Via } from '../mqtt/message.ts';
 import type { Credentials } from './auth.ts';
 

@@ -1,5 +1,5 @@
-// A file of users or rights as lines of text, read whole and bounded. Called by passwordfile.ts, aclfile.ts and scram.ts.
-// It must never hand out part of a file: whatever cannot be read entirely is an error that names the path.
+// A file of users or rights as lines of text, read whole and bounded. Called by passwordfile.ts, aclfile.ts and
+// scram.ts. It must never hand out part of a file: whatever cannot be read entirely is an error that names the path.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -16,7 +16,9 @@ export interface TextFile {
   readonly mode: number;
 }
 
-/** An error that names file and line, in the form editors understand. Never shows the line's text: it may hold a secret. */
+/**
+ * An error that names file and line, in the form editors understand. Never shows the line's text: it may hold a secret.
+ */
 export function lineError(path: string, line: number, text: string): GatewayError {
   return new GatewayError('AUTH-SOURCE', `${path}:${line}: ${text}`);
 }
@@ -36,7 +38,8 @@ function fileError(path: string, error: unknown): GatewayError {
 }
 
 async function readBytes(path: string): Promise<{ bytes: Buffer; mode: number }> {
-  // Non-blocking, so that a named pipe does not hold up the start for ever. Symbolic links are followed: secrets are mounted as such.
+  // Non-blocking, so that a named pipe does not hold up the start for ever. Symbolic links are followed: secrets are
+  // mounted as such.
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = await handle.stat();
@@ -91,7 +94,9 @@ export async function readTextFile(path: string): Promise<TextFile> {
   }
 }
 
-/** What C calls white space: blank, \t, \n, \v, \f, \r. Nothing else is trimmed, so names may hold any other character. */
+/**
+ * What C calls white space: blank, \t, \n, \v, \f, \r. Nothing else is trimmed, so names may hold any other character.
+ */
 function isSpace(code: number): boolean {
   return code === 32 || (code >= 9 && code <= 13);
 }

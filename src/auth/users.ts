@@ -1,6 +1,7 @@
-// The users a listener knows by itself: password file, auth.password and SCRAM file as one table. Built by chain.ts at start and
-// reload, asked at CONNECT. The time an answer takes tells nothing: unknown names cost what known ones do, comparisons are constant.
-// Slow hashes run off the event loop, at most a few at once; when the line is full the client is refused, not queued without end.
+// The users a listener knows by itself: password file, auth.password and SCRAM file as one table. Built by chain.ts at
+// start and reload, asked at CONNECT. The time an answer takes tells nothing: unknown names cost what known ones do,
+// comparisons are constant. Slow hashes run off the event loop, at most a few at once; when the line is full the client
+// is refused, not queued without end.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { PasswordHash } from '../base/passwordhash.ts';
 import { NOT_AUTHORIZED, SERVER_BUSY } from '../mqtt/reason.ts';

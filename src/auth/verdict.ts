@@ -1,5 +1,5 @@
-// Several verdicts as one: all have to allow, one denial is enough, and where a source cannot say the others may still deny.
-// Used by authorizer.ts and absent.ts. Pure.
+// Several verdicts as one: all have to allow, one denial is enough, and where a source cannot say the others may still
+// deny. Used by authorizer.ts and absent.ts. Pure.
 import type { Verdict } from './auth.ts';
 
 /** A promise of it rejects only where nobody denies and somebody could not say. */

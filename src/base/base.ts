@@ -1,5 +1,5 @@
-// SEAM of base/: the leaf tools that every other folder may use. There is no state here and no import from another folder.
-// Each file stands for itself; import from where a thing is made.
+// SEAM of base/: the leaf tools that every other folder may use. There is no state here and no import from another
+// folder. Each file stands for itself; import from where a thing is made.
 //
 // Map (made by `make docs`):
 //   brief.ts         Text from outside where it is only remembered or shown

@@ -1,4 +1,5 @@
-// The URL of an MQTT broker: the one grammar for configuration, REST and dialling. Called by config/build/bridges.ts, bridge/mqtt/connect.ts.
+// The URL of an MQTT broker: the one grammar for configuration, REST and dialling. Called by config/build/bridges.ts,
+// bridge/mqtt/connect.ts.
 //   mqtt-tcp:// mqtt:// tls+mqtt-tcp:// mqtts:// mqtt-quic://  host[:port][/]       ws:// wss://  host[:port][/path]
 // A host is a name, an IPv4 address, or an IPv6 address in brackets, with a zone except for ws and wss. Pure.
 // Sources: NanoMQ's names of the schemes; RFC 3986 section 3.2; RFC 6874 for zones.

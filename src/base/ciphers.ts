@@ -1,8 +1,11 @@
-// The cipher suites that servers of the gateway take unless the configuration names others: a key exchange of its own for every connection
-// and authenticated encryption only. No RSA key exchange, no CBC. Used by transport/certificate.ts and console/http.ts.
-// Sources: RFC 9325 sections 4.1 and 4.2, RFC 8446 appendix B.4.
+// The cipher suites that servers of the gateway take unless the configuration names others: a key exchange of its own
+// for every connection and authenticated encryption only. No RSA key exchange, no CBC. Used by transport/certificate.ts
+// and console/http.ts. Sources: RFC 9325 sections 4.1 and 4.2, RFC 8446 appendix B.4.
 
-/** In the notation of OpenSSL, strongest habits of embedded clients included: ChaCha20 for those without AES in hardware. */
+/**
+ * In the notation of OpenSSL, strongest habits of embedded clients included: ChaCha20 for those without AES in
+ * hardware.
+ */
 export const SERVER_CIPHERS: string = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',

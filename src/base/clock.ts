@@ -21,8 +21,9 @@ export interface Clock {
   /** Monotonic milliseconds; only differences mean anything. */
   mono(): number;
   /**
-   * Milliseconds since the epoch as the wall clock told it once, going on evenly whatever it tells later: what expires is measured with it.
-   * With a store it goes on over restarts (store/time.ts), and is then not the wall clock's time at all.
+   * Milliseconds since the epoch as the wall clock told it once, going on evenly whatever it tells later: what expires
+   * is measured with it. With a store it goes on over restarts (store/time.ts), and is then not the wall clock's time
+   * at all.
    */
   steady(): number;
   /** The boot of this machine. Reads files. */
@@ -37,8 +38,8 @@ export interface Clock {
 const LONGEST_MS = 0x7fffffff;
 
 /**
- * A timer that fires later than this was held up with the whole loop: by a long task, SIGSTOP, a suspended machine. What has come over sockets
- * meanwhile is read first, so that nothing is taken for silent whose bytes are waiting.
+ * A timer that fires later than this was held up with the whole loop: by a long task, SIGSTOP, a suspended machine.
+ * What has come over sockets meanwhile is read first, so that nothing is taken for silent whose bytes are waiting.
  */
 const LATE_MS = 100;
 
@@ -116,8 +117,8 @@ function repeat(periodMs: number, fn: () => void): Timer {
 }
 
 /**
- * Finds out whether the loop was away for so long that the silence of others proves nothing. Asked once a period by whoever judges silence:
- * the engines of broker/.
+ * Finds out whether the loop was away for so long that the silence of others proves nothing. Asked once a period by
+ * whoever judges silence: the engines of broker/.
  */
 export class Absence {
   private readonly periodMs: number;
@@ -159,7 +160,10 @@ function systemBoot(): Boot {
   return { id: null, uptimeMs: Math.round(uptime() * 1000) };
 }
 
-/** A clock whose steady time can be set once, at the start, to go on where an earlier process stopped. Used by gateway/gateway.ts. */
+/**
+ * A clock whose steady time can be set once, at the start, to go on where an earlier process stopped. Used by
+ * gateway/gateway.ts.
+ */
 export class ResumedClock implements Clock {
   private readonly clock: Clock;
   private shiftMs = 0;

@@ -1,5 +1,5 @@
-// JSON with exact integers: numbers that a double cannot hold become bigint when they fit 64 bits, and are written as they were.
-// Used by rules/ and mqtt/template.ts. Bounded by the length of its input (JSON.parse does the work).
+// JSON with exact integers: numbers that a double cannot hold become bigint when they fit 64 bits, and are written as
+// they were. Used by rules/ and mqtt/template.ts. Bounded by the length of its input (JSON.parse does the work).
 // Source: RFC 8259 (6. Numbers: interoperability ends at 2^53).
 import { randomUUID } from 'node:crypto';
 
@@ -20,7 +20,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Long integers go through JSON.parse as strings with a mark that nobody can have written. Throws where the text is no JSON. */
+/**
+ * Long integers go through JSON.parse as strings with a mark that nobody can have written. Throws where the text is no
+ * JSON.
+ */
 function parseExact(text: string): unknown {
   const plain = JSON.parse(text) as unknown;
   const mark = randomUUID();

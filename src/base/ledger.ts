@@ -1,6 +1,7 @@
-// What everything costs that peers make the gateway keep: one place that counts it, by kind, and one set of weights for what V8 and Node
-// hold beside the bytes themselves. Each stage adds and takes back where it keeps something, never for what only passes through.
-// Its bounds are asked where something is refused, the sums are shown as a metric. Weights are of heap snapshots (Node.js 20, 64 bit).
+// What everything costs that peers make the gateway keep: one place that counts it, by kind, and one set of weights for
+// what V8 and Node hold beside the bytes themselves. Each stage adds and takes back where it keeps something, never for
+// what only passes through. Its bounds are asked where something is refused, the sums are shown as a metric. Weights
+// are of heap snapshots (Node.js 20, 64 bit).
 
 /** What is counted. */
 export const KINDS = [
@@ -49,7 +50,10 @@ export function textBytes(text: string): number {
   return 24 + (WIDE.test(text) ? 2 * length : length);
 }
 
-/** Memory that a topic or filter takes in a tree at most: all its levels are new. O(length). @param nodeBytes of one node */
+/**
+ * Memory that a topic or filter takes in a tree at most: all its levels are new. O(length). @param nodeBytes of one
+ * node
+ */
 export function pathBytes(path: string, nodeBytes: number): number {
   let levels = 1;
   for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) levels++;

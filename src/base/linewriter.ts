@@ -1,13 +1,15 @@
-// Writes lines to a descriptor without ever waiting for it: one write at a time, what comes meanwhile goes with the next one.
-// Called by logger.ts. A descriptor that fails or does not take anything loses lines and says so once; it never stops the process, not even
-// when everything has to be out at once (flush): a full disk is no reason to hang.
+// Writes lines to a descriptor without ever waiting for it: one write at a time, what comes meanwhile goes with the
+// next one. Called by logger.ts. A descriptor that fails or does not take anything loses lines and says so once; it
+// never stops the process, not even when everything has to be out at once (flush): a full disk is no reason to hang.
 // Source: write(2) on EAGAIN and partial writes.
 import { closeSync, write, writeSync } from 'node:fs';
 import { errorText } from './errors.ts';
 
 /** A pipe that is full is asked again after so long. */
 const AGAIN_MS = 50;
-/** A flush gives up after so many tries of AGAIN_MS: a reader that takes nothing for a second does not read any more. */
+/**
+ * A flush gives up after so many tries of AGAIN_MS: a reader that takes nothing for a second does not read any more.
+ */
 const MOST_TRIES = 20;
 
 function isBusy(error: unknown): boolean {
@@ -48,7 +50,10 @@ export class LineWriter {
     if (this.state === 'idle') this.next();
   }
 
-  /** Writes what waits before it returns, or loses it: takes at most about a second. What is under way is not waited for. */
+  /**
+   * Writes what waits before it returns, or loses it: takes at most about a second. What is under way is not waited
+   * for.
+   */
   flush(): void {
     const { bytes, chars } = this.take();
     this.waitingChars -= chars;

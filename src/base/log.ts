@@ -10,7 +10,9 @@ export type Log = (level: Level, id: MsgId, fields?: Fields) => void;
 
 export const nullLog: Log = () => {};
 
-/** At most one call per `periodMs` goes through; the next one that does carries how many were held back as `suppressed`. */
+/**
+ * At most one call per `periodMs` goes through; the next one that does carries how many were held back as `suppressed`.
+ */
 export function limitLog(log: Log, mono: () => number, periodMs: number): Log {
   let nextMs = 0;
   let suppressed = 0;
@@ -31,8 +33,8 @@ const LINES = 100;
 const WINDOW_MS = 10_000;
 
 /**
- * A log in which lines of the given ids come `LINES` in ten seconds at most, each id by itself: what any stranger can cause must not fill
- * a disk. That lines are left out is told once a window, and their number with the next line.
+ * A log in which lines of the given ids come `LINES` in ten seconds at most, each id by itself: what any stranger can
+ * cause must not fill a disk. That lines are left out is told once a window, and their number with the next line.
  */
 export function budgetLog(log: Log, mono: () => number, ids: ReadonlySet<MsgId>): Log {
   const windows = new Map<MsgId, { untilMs: number; lines: number; suppressed: number }>();

@@ -1,7 +1,7 @@
-// The Log of a running gateway, on pino: one JSON line a call, or the same in colour for a person at a terminal.
-// Made by cli/ at start-up; every other stage sees only the Log of log.ts. Lines leave in the background and are flushed at exit.
-// Whatever came from outside stands in the fields: it is bounded, and no control character of it reaches the output as such.
-// Source: ECMA-48 (C0, C1), Unicode TR 9 (bidirectional controls).
+// The Log of a running gateway, on pino: one JSON line a call, or the same in colour for a person at a terminal. Made
+// by cli/ at start-up; every other stage sees only the Log of log.ts. Lines leave in the background and are flushed at
+// exit. Whatever came from outside stands in the fields: it is bounded, and no control character of it reaches the
+// output as such. Source: ECMA-48 (C0, C1), Unicode TR 9 (bidirectional controls).
 import { existsSync, fstatSync, mkdirSync, openSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
@@ -55,7 +55,10 @@ const MAX_WAITING = 4 * 1024 * 1024;
 /** Readable by the service's group, not by everybody: addresses and client ids are in it. */
 const FILE_MODE = 0o640;
 
-/** What JSON leaves as it is and terminals or viewers do not: DEL and C1, line separators, bidirectional and zero-width controls. */
+/**
+ * What JSON leaves as it is and terminals or viewers do not: DEL and C1, line separators, bidirectional and zero-width
+ * controls.
+ */
 const ODD = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 function escapeOdd(line: string): string {

@@ -1,5 +1,5 @@
-// The last log lines in memory, for the console and the event stream: bounded, and only lines that the log itself takes.
-// Wraps the Log that every stage gets. Built by gateway/gateway.ts when http_server is configured.
+// The last log lines in memory, for the console and the event stream: bounded, and only lines that the log itself
+// takes. Wraps the Log that every stage gets. Built by gateway/gateway.ts when http_server is configured.
 import { brief } from './brief.ts';
 import type { Fields, Level, Log } from './log.ts';
 import { ALWAYS, MESSAGES, type MsgId } from './messages.ts';

@@ -1,6 +1,6 @@
-// Every log line there is: a stable id and what it means. Ids are never reused for something else.
-// `log(level, id, fields)` takes an id of this table, so a misspelt one does not compile; docs/reference lists the table.
-// Fields carry the particulars; never payloads, never passwords.
+// Every log line there is: a stable id and what it means. Ids are never reused for something else. `log(level, id,
+// fields)` takes an id of this table, so a misspelt one does not compile; docs/reference lists the table. Fields carry
+// the particulars; never payloads, never passwords.
 
 export const MESSAGES = {
   'GW-START': 'gateway starts',

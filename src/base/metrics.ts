@@ -1,5 +1,5 @@
-// Metrics are declared once (name, text, type, unit) and shown everywhere from this registry: /metrics, REST, console, $SYS.
-// Called by every stage to declare, by console/ to read. Incrementing is `counter.value++`: nothing is cheaper.
+// Metrics are declared once (name, text, type, unit) and shown everywhere from this registry: /metrics, REST, console,
+// $SYS. Called by every stage to declare, by console/ to read. Incrementing is `counter.value++`: nothing is cheaper.
 // Names follow Prometheus: base units, counters end in _total. Labels never hold client ids.
 
 export interface MetricSpec {
@@ -49,7 +49,10 @@ export class Histogram {
     this.count++;
   }
 
-  /** The value that a share `q` (0 to 1) of all observations did not exceed: the bound of its bucket; 0 when there are none. */
+  /**
+   * The value that a share `q` (0 to 1) of all observations did not exceed: the bound of its bucket; 0 when there are
+   * none.
+   */
   quantile(q: number): number {
     let left = q * this.count;
     if (left === 0) return 0;

@@ -1,6 +1,7 @@
-// Password hashes as mosquitto writes them, as text: the one grammar for password files, http_server and `tidegate passwd`. Pure.
-// Called by auth/hash.ts, auth/passwordfile.ts, auth/scram.ts, config/webusers.ts, gateway/ and cli/; auth/hash.ts makes and verifies them.
-// Text forms (H = base64 with padding, 64 bytes; salt 12 bytes in mosquitto 1.6 and 2.0, 64 bytes in 2.1):
+// Password hashes as mosquitto writes them, as text: the one grammar for password files, http_server and `tidegate
+// passwd`. Pure. Called by auth/hash.ts, auth/passwordfile.ts, auth/scram.ts, config/webusers.ts, gateway/ and cli/;
+// auth/hash.ts makes and verifies them. Text forms (H = base64 with padding, 64 bytes; salt 12 bytes in mosquitto 1.6
+// and 2.0, 64 bytes in 2.1):
 //   $6$<salt>$<H>                SHA-512 of password then salt, one round
 //   $7$<iterations>$<salt>$<H>   PBKDF2 with HMAC-SHA-512 (RFC 8018)
 //   $argon2id$v=19$m=,t=,p=$<salt>$<hash>   PHC string, base64 without padding (RFC 9106)

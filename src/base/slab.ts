@@ -1,5 +1,6 @@
-// Memory for the many small pieces that outlive the chunk they came in: cut from slabs, so that a piece costs one view and no allocation.
-// Used by mqtt/message.ts for the payloads of messages that are kept. A slab lives as long as one of its pieces, as Node's own pool does.
+// Memory for the many small pieces that outlive the chunk they came in: cut from slabs, so that a piece costs one view
+// and no allocation. Used by mqtt/message.ts for the payloads of messages that are kept. A slab lives as long as one of
+// its pieces, as Node's own pool does.
 import { SharedBytes, SpareBuffers } from './sharedbytes.ts';
 import { copyWords, WordView } from './words.ts';
 

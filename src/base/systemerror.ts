@@ -1,6 +1,6 @@
-// What the operating system said, in words. Called by cli/, where one line on standard error is all there is, and by whatever listens;
-// other logs and REST keep errorText(), whose technical form they can be searched for.
-// Must not guess: a code that is not in the table stays as the system wrote it. Source: errno(3), getaddrinfo(3).
+// What the operating system said, in words. Called by cli/, where one line on standard error is all there is, and by
+// whatever listens; other logs and REST keep errorText(), whose technical form they can be searched for. Must not
+// guess: a code that is not in the table stays as the system wrote it. Source: errno(3), getaddrinfo(3).
 import { errorText } from './errors.ts';
 
 const WORDS: ReadonlyMap<string, string> = new Map([
@@ -42,7 +42,10 @@ export function listenErrorText(error: unknown): string {
   return describe(error, LISTENING);
 }
 
-/** Why a file or a connection could not be had, in words, with the code of the system behind them: "no such file (ENOENT)". */
+/**
+ * Why a file or a connection could not be had, in words, with the code of the system behind them: "no such file
+ * (ENOENT)".
+ */
 export function systemErrorText(error: unknown): string {
   return describe(error, null);
 }

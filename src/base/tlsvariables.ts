@@ -1,6 +1,6 @@
-// Names of what a client's TLS and certificate say, as configurations write them: in templates, route conditions and access logs.
-// One list for config/, which checks names, and proxy/, which gives the values. Data alone.
-// Source: NGINX, ngx_stream_ssl_module (embedded variables), whose names and forms are kept where it has them.
+// Names of what a client's TLS and certificate say, as configurations write them: in templates, route conditions and
+// access logs. One list for config/, which checks names, and proxy/, which gives the values. Data alone. Source: NGINX,
+// ngx_stream_ssl_module (embedded variables), whose names and forms are kept where it has them.
 
 /** Known of every client whose TLS ends here. */
 const TLS = ['ssl_protocol', 'ssl_cipher', 'ssl_server_name', 'ssl_alpn_protocol', 'ssl_client_verify'] as const;

@@ -1,7 +1,7 @@
-// Copies of short pieces between buffers that are used again and again, eight bytes at a time.
-// Called where a message of 20 to 200 bytes is copied millions of times a second: a typed array's own copy needs an object for each piece,
-// which costs three times as much as the bytes (measured on Node 20: 64 bytes in 21 ns instead of 63). Used by sp/, broker/,
-// writers and slabs.
+// Copies of short pieces between buffers that are used again and again, eight bytes at a time. Called where a message
+// of 20 to 200 bytes is copied millions of times a second: a typed array's own copy needs an object for each piece,
+// which costs three times as much as the bytes (measured on Node 20: 64 bytes in 21 ns instead of 63). Used by sp/,
+// broker/, writers and slabs.
 
 /** Below this a plain loop is as good, above it the engine's own copy. */
 const FEW_BYTES = 12;

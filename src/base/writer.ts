@@ -177,8 +177,8 @@ export class Writer implements Flushable {
   private send(sink: ByteSink): void {
     const block = this.block;
     const bytes = block.subarray(0, this.at);
-    // A peer that uses little of its blocks gets smaller ones: broadcasts to many idle peers stay small. Not at the first
-    // one: what comes in bursts would be cut into pieces.
+    // A peer that uses little of its blocks gets smaller ones: broadcasts to many idle peers stay small. Not at the
+    // first one: what comes in bursts would be cut into pieces.
     if (this.at * 16 >= block.length) this.little = 0;
     else if (this.size > 0 && ++this.little >= LITTLE_BLOCKS) {
       this.size--;

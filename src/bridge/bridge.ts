@@ -1,7 +1,7 @@
-// SEAM of bridge/: bridges to NNG and to remote MQTT brokers as the rest of the gateway sees them. Options come from the configuration
-// (gateway/gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A bridge is a supervised worker: one socket,
-// one client of the broker.
-// Sources: docs/nng-bridges.md and docs/mqtt-bridges.md, which say what users may rely on.
+// SEAM of bridge/: bridges to NNG and to remote MQTT brokers as the rest of the gateway sees them. Options come from
+// the configuration (gateway/gateway.ts hands them in, the types of config/ fit), views go to REST, console and log. A
+// bridge is a supervised worker: one socket, one client of the broker. Sources: docs/nng-bridges.md and
+// docs/mqtt-bridges.md, which say what users may rely on.
 //
 // Map (made by `make docs`):
 //   counters.ts          The metrics of bridges, declared once, and the counters of one rule
@@ -75,7 +75,10 @@ export interface ForwardOptions {
   /** Never empty. */
   readonly nngDelimiter: string;
   readonly qos: Qos;
-  /** any: live messages, RETAIN or not; live: only those without RETAIN; retained: any, and the stored ones when the bridge starts. */
+  /**
+   * any: live messages, RETAIN or not; live: only those without RETAIN; retained: any, and the stored ones when the
+   * bridge starts.
+   */
   readonly retain: 'any' | 'live' | 'retained';
   /** mqtt: not what other bridges brought in. */
   readonly from: 'any' | 'mqtt';
@@ -194,8 +197,8 @@ export type BridgeOptions = NngBridgeOptions | MqttBridgeOptions;
 export type BridgeType = BridgeOptions['type'];
 
 /**
- * starting: nothing known yet. listening: bound, no peer. connected: at least one peer. retrying: dialing, nobody answers yet.
- * error: an address cannot be bound or the driver not loaded (tried again). disabled: switched off.
+ * starting: nothing known yet. listening: bound, no peer. connected: at least one peer. retrying: dialing, nobody
+ * answers yet. error: an address cannot be bound or the driver not loaded (tried again). disabled: switched off.
  */
 export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'denied' | 'disabled';
 
@@ -232,7 +235,9 @@ export interface BridgeStatus {
   readonly rules: readonly RuleView[];
   /** Only of pairs: those of `subscription`. */
   readonly taking?: readonly RuleView[];
-  /** Frames that wait for peers in the bridge itself, and those of them that the spool keeps; only of bridges that send. */
+  /**
+   * Frames that wait for peers in the bridge itself, and those of them that the spool keeps; only of bridges that send.
+   */
   readonly waiting?: { readonly frames: number; readonly bytes: number; readonly spooled: number };
   /** Peers refused for what they sent, frames that no rule took (sub), messages dropped by peers' queues (pub). */
   readonly refused: number;
@@ -259,7 +264,9 @@ export interface BridgeWorker {
   readonly options: BridgeOptions;
   /** Takes the messages of its rules from now on; they wait until it is started. */
   take(): void;
-  /** Begins, after take(); resolves when every listener has had its first try, never rejects for what the network does. */
+  /**
+   * Begins, after take(); resolves when every listener has had its first try, never rejects for what the network does.
+   */
   start(): Promise<void>;
   /** Takes other rules and endpoints while it runs; false when the change needs a new worker. */
   change(options: BridgeOptions): boolean;
@@ -267,7 +274,10 @@ export interface BridgeWorker {
   leave(): void;
   /** Takes nothing more in from its remote end: what is not acknowledged by then stays there. */
   quiet(): void;
-  /** After leave(): lets queued messages leave for up to `deadlineMs`. `replaced`: another worker goes on with what is kept. */
+  /**
+   * After leave(): lets queued messages leave for up to `deadlineMs`. `replaced`: another worker goes on with what is
+   * kept.
+   */
   stop(deadlineMs: number, replaced: boolean): Promise<void>;
   status(): BridgeStatus;
 }

@@ -1,6 +1,6 @@
-// One bridge's part of the journal: numbers what is kept, tells the journal of it and of what is done. Used by bridge/nng/spool.ts (NNG frames) and
-// bridge/mqtt/outbox.ts (messages for a remote broker), which know what the bytes mean and in which order they are done.
-// Without a durable journal it only counts.
+// One bridge's part of the journal: numbers what is kept, tells the journal of it and of what is done. Used by
+// bridge/nng/spool.ts (NNG frames) and bridge/mqtt/outbox.ts (messages for a remote broker), which know what the bytes
+// mean and in which order they are done. Without a durable journal it only counts.
 import type { Clock } from '../base/clock.ts';
 import type { Journal, SpoolEntry } from '../store/store.ts';
 

@@ -1,6 +1,6 @@
-// Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds, changes, switches and removes them while it runs.
-// Built by gateway/gateway.ts, asked by REST, console and reload. Changes of one bridge are done one after another and never touch another bridge.
-// A bridge that fails is a state, not an exception.
+// Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds, changes, switches and
+// removes them while it runs. Built by gateway/gateway.ts, asked by REST, console and reload. Changes of one bridge are
+// done one after another and never touch another bridge. A bridge that fails is a state, not an exception.
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { Publication } from '../mqtt/message.ts';

@@ -1,5 +1,5 @@
-// Limits that hold before a peer has said anything: how many connections may come a second, and how many may wait to be let in.
-// Asked by broker/aedes/engine.ts for each new connection. Closes nothing itself.
+// Limits that hold before a peer has said anything: how many connections may come a second, and how many may wait to be
+// let in. Asked by broker/aedes/engine.ts for each new connection. Closes nothing itself.
 import type { Clock } from '../base/clock.ts';
 import type { SessionLimits } from '../session/session.ts';
 

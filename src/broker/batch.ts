@@ -1,6 +1,6 @@
-// QoS 0 publishes of a client inside the process that come one after another and go the same way, as a run of PUBLISH packets: routed once and
-// copied to each receiver in one piece, like those of a client that sends many at once (session/publish.ts). Used by local.ts.
-// Layout of a packet: codec/publish.ts, version 3.1.1, no packet identifier.
+// QoS 0 publishes of a client inside the process that come one after another and go the same way, as a run of PUBLISH
+// packets: routed once and copied to each receiver in one piece, like those of a client that sends many at once
+// (session/publish.ts). Used by local.ts. Layout of a packet: codec/publish.ts, version 3.1.1, no packet identifier.
 import { WordView } from '../base/words.ts';
 import { copyBytes } from '../base/writer.ts';
 import { PUBLISH } from '../mqtt/packet.ts';
@@ -29,7 +29,10 @@ export class Batch {
   private lastAt = 0;
   private lastRemaining = -1;
 
-  /** Adds a publish of payload = from[start, end); the topic is the same until turn() or clear(). False when there is no room for it. */
+  /**
+   * Adds a publish of payload = from[start, end); the topic is the same until turn() or clear(). False when there is no
+   * room for it.
+   */
   add(topicUtf8: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
     const payloadBytes = end - start;
     const topicBytes = topicUtf8.length;
@@ -54,8 +57,8 @@ export class Batch {
   }
 
   /**
-   * Adds up to `count` publishes like the one before, of payloads of the same length, each `stride` bytes behind the one before.
-   * Returns how many there was room for.
+   * Adds up to `count` publishes like the one before, of payloads of the same length, each `stride` bytes behind the
+   * one before. Returns how many there was room for.
    */
   addMany(from: Uint8Array, start: number, payloadBytes: number, stride: number, count: number): number {
     const packetBytes = this.bytes - this.lastAt;

@@ -1,5 +1,29 @@
-// SEAM of broker/: one MQTT broker, whichever engine stands behind it (broker/native/engine.ts, broker/aedes/engine.ts). Built by gateway/gateway.ts; used by listeners
-// (accept), bridges, REST and console (attach, introspection). Engines pass one contract suite (test/contract/broker.ts).
+// SEAM of broker/: one MQTT broker, whichever engine stands behind it (broker/native/engine.ts,
+// broker/aedes/engine.ts). Built by gateway/gateway.ts; used by listeners (accept), bridges, REST and console (attach,
+// introspection). Engines pass one contract suite (test/contract/broker.ts).
+//
+// Map (made by `make docs`):
+//   admission.ts        Limits that hold before a peer has said anything
+//   batch.ts            QoS 0 publishes of a client inside the process that come one after another and go the same way
+//   local.ts            Clients inside the process: bridges, REST
+//   metrics.ts          The broker's metrics: every counter of session/, router/ and delivery/ by name
+//   sys.ts              The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges
+//   aedes/elsewhere.ts  Sessions of a shared broker that are at other gateways, or at none
+//   aedes/engine.ts     The second engine behind the seam broker/broker.ts: aedes 1.x serves the clients
+//   aedes/front.ts      What stands between a connection and aedes: reads CONNECT itself, bounded in bytes and time
+//   aedes/guard.ts      Finds where packets begin and end in a stream of bytes
+//   aedes/incoming.ts   QoS 2 from clients of the engine aedes
+//   aedes/instep.ts     Whether this gateway is in step with the others that share its broker
+//   aedes/metrics.ts    The metrics that only a broker on aedes with Redis has, each once
+//   aedes/parts.ts      What is used of the packages behind engine = aedes, and how they are loaded
+//   aedes/redis.ts      The three connections to Redis through which gateways form one broker
+//   aedes/relay.ts      What becomes of a message at QoS 1 and 2, and of one for other gateways
+//   aedes/rights.ts     What clients of the engine aedes may do: asked by aedes for each PUBLISH, will
+//   aedes/router.ts     The router of the engine aedes
+//   aedes/session.ts    One session of the engine aedes as the router sees it: its subscriptions
+//   aedes/sessions.ts   All sessions of the engine aedes: who is let in, takes over, leaves
+//   aedes/whose.ts      Whose a packet is that carries its origin with it
+//   native/engine.ts    The broker of our own: wires session/, router/
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication, Via } from '../mqtt/message.ts';
@@ -32,13 +56,22 @@ export interface ListenerContext {
   access(): Access;
 }
 
-/** A subscriber inside the process: called for each matching publication, in the order accepted. Must not throw and must copy what it keeps. */
+/**
+ * A subscriber inside the process: called for each matching publication, in the order accepted. Must not throw and must
+ * copy what it keeps.
+ */
 export interface LocalReceiver {
   /** Keeps messages of QoS 1 and 2 in the store and refuses them while the store takes none. */
   readonly stores?: boolean;
-  /** `qos` is already lowered to the subscription's. To delay the publisher's acknowledgement, add() to publication.hold(). */
+  /**
+   * `qos` is already lowered to the subscription's. To delay the publisher's acknowledgement, add() to
+   * publication.hold().
+   */
   receive(publication: Publication, qos: Qos): void;
-  /** In the place of receive() for QoS 0 packets of one topic that lie in publication.buffer[start, end): walk them with step(). */
+  /**
+   * In the place of receive() for QoS 0 packets of one topic that lie in publication.buffer[start, end): walk them with
+   * step().
+   */
   receiveRun?(publication: Publication, start: number, end: number): void;
 }
 
@@ -62,7 +95,10 @@ export interface LocalOptions {
 
 export type PublishOutcome = 'accepted' | 'no-subscribers' | 'denied' | 'invalid-topic' | 'refused';
 
-/** A client inside the process. Its publishes pass ACL, limits and rules like any other; it has no session and no packet ids. */
+/**
+ * A client inside the process. Its publishes pass ACL, limits and rules like any other; it has no session and no packet
+ * ids.
+ */
 export interface LocalClient {
   /** A subscription that matches twice is received twice: each is one rule. */
   subscribe(subscription: LocalSubscription): void;
@@ -78,9 +114,9 @@ export interface LocalClient {
     properties?: Properties | null,
   ): PublishOutcome;
   /**
-   * As publish() with QoS 0 and without RETAIN, but it need not be delivered before the end of the turn: those of one topic that follow
-   * each other go as one. For who brings many at once, within a turn: `count` payloads (1 when left out) of one length, each `stride`
-   * bytes behind the one before. The outcome is that of all of them.
+   * As publish() with QoS 0 and without RETAIN, but it need not be delivered before the end of the turn: those of one
+   * topic that follow each other go as one. For who brings many at once, within a turn: `count` payloads (1 when left
+   * out) of one length, each `stride` bytes behind the one before. The outcome is that of all of them.
    */
   publishSoon(
     topic: string,
@@ -94,7 +130,10 @@ export interface LocalClient {
   deniedTopic(): string | null;
   /** The hold of the last publish() if something delays its acknowledgement (full outboxes, a commit), else null. */
   lastHold(): Hold | null;
-  /** Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held for a moment. */
+  /**
+   * Called by who publishes from a source now and then: while the gateway is over its memory budget the source is held
+   * for a moment.
+   */
   relieve(source: Source): void;
   /** The source is gone. */
   relieved(source: Source): void;
@@ -162,7 +201,10 @@ export interface TopicTraffic {
   readonly windowMs: number;
   /** Topics counted one by one, in no particular order. */
   readonly topics: Iterable<TopicView>;
-  /** All others together: topics past the limit, very long ones, those that had been silent and made room. Its topic is "". */
+  /**
+   * All others together: topics past the limit, very long ones, those that had been silent and made room. Its topic is
+   * "".
+   */
   readonly others: TopicView;
 }
 
@@ -224,8 +266,8 @@ export interface Engine extends Broker {
   /** Whose a client id is while it has a session, connected or not, as its rights are judged. */
   identity(clientId: string): Identity | undefined;
   /**
-   * Takes no new connections and reads no more from clients; what was read is answered as far as it is accepted within `deadlineMs`, then
-   * all connections are closed. Comes before stop(), while bridges still take messages.
+   * Takes no new connections and reads no more from clients; what was read is answered as far as it is accepted within
+   * `deadlineMs`, then all connections are closed. Comes before stop(), while bridges still take messages.
    */
   stopClients(deadlineMs: number): Promise<void>;
 }

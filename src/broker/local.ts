@@ -1,5 +1,6 @@
-// Clients inside the process: bridges, REST. They publish and subscribe like any other, without bytes, sessions or packet ids.
-// Made by broker/native/engine.ts (attach). Each subscription is a receiver of its own, so every rule that matches gets the message, in order.
+// Clients inside the process: bridges, REST. They publish and subscribe like any other, without bytes, sessions or
+// packet ids. Made by broker/native/engine.ts (attach). Each subscription is a receiver of its own, so every rule that
+// matches gets the message, in order.
 import type { Access, Identity } from '../auth/auth.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Flushable } from '../base/turn.ts';
@@ -13,7 +14,10 @@ import type { Core } from '../session/session.ts';
 import { Batch } from './batch.ts';
 import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome, Source } from './broker.ts';
 
-/** One subscription of a local client as the router sees it. Bridges need no read right: their rules are the operator's word. */
+/**
+ * One subscription of a local client as the router sees it. Bridges need no read right: their rules are the operator's
+ * word.
+ */
 class LocalTarget implements Receiver {
   readonly clientId: string;
   readonly online = true;

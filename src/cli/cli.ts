@@ -179,7 +179,9 @@ async function programWith(inFull: (row: CommandRow) => boolean, context: Contex
   return program;
 }
 
-/** Subcommands made by register functions do not inherit the override when they were made before it: set it everywhere. */
+/**
+ * Subcommands made by register functions do not inherit the override when they were made before it: set it everywhere.
+ */
 function overrideExits(command: Command): void {
   command.exitOverride();
   for (const child of command.commands) overrideExits(child);

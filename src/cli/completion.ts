@@ -1,6 +1,6 @@
-// `tidegate completion bash|zsh|fish`: prints a completion script for a shell, made from the definitions of all commands.
-// Called by cli.ts, which hands in the whole program. Pure text: nothing of the machine or of a running gateway goes in.
-// Sources: bash(1) "Programmable Completion", zshcompsys(1), fish complete(1).
+// `tidegate completion bash|zsh|fish`: prints a completion script for a shell, made from the definitions of all
+// commands. Called by cli.ts, which hands in the whole program. Pure text: nothing of the machine or of a running
+// gateway goes in. Sources: bash(1) "Programmable Completion", zshcompsys(1), fish complete(1).
 import type { Command, Option } from 'commander';
 import type { Context } from './cli.ts';
 

@@ -1,7 +1,8 @@
-// `tidegate convert FILE [--to toml|hocon] [-o FILE] [--accept-weaker]`: writes a configuration in the other dialect, and takes
-// mosquitto.conf and nanomq.conf over. Called by cli.ts. Text goes to standard output or the file, every line that was not carried over to
-// standard error. What is written is read again and compared before anything is given away: the effective configuration stays the same.
-// Exit codes: 0 written, 3 refused because security would be weaker (nothing is written), 78 not valid.
+// `tidegate convert FILE [--to toml|hocon] [-o FILE] [--accept-weaker]`: writes a configuration in the other dialect,
+// and takes mosquitto.conf and nanomq.conf over. Called by cli.ts. Text goes to standard output or the file, every line
+// that was not carried over to standard error. What is written is read again and compared before anything is given
+// away: the effective configuration stays the same. Exit codes: 0 written, 3 refused because security would be weaker
+// (nothing is written), 78 not valid.
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';

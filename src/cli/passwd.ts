@@ -1,6 +1,7 @@
-// `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys. Called through cli.ts. Whatever it does not edit keeps every byte:
-// comments, blank lines, order, line ends, mode and owner. The file changes in one step (a new file is renamed over it) or not at all.
-// $7$ entries get a 12-byte salt, which mosquitto 1.6, 2.0 and 2.1 all read. Never prints a password or hash.
+// `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys. Called through cli.ts. Whatever
+// it does not edit keeps every byte: comments, blank lines, order, line ends, mode and owner. The file changes in one
+// step (a new file is renamed over it) or not at all. $7$ entries get a 12-byte salt, which mosquitto 1.6, 2.0 and 2.1
+// all read. Never prints a password or hash.
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -156,7 +157,10 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** One line taken apart so that a field can be replaced and the rest stays: colons, blanks, ignored fields, carriage return. */
+/**
+ * One line taken apart so that a field can be replaced and the rest stays: colons, blanks, ignored fields, carriage
+ * return.
+ */
 interface Entry {
   readonly user: string;
   /** Up to the second field. */
@@ -182,7 +186,9 @@ function replaced(line: string, entry: Entry, hash: string, whole: boolean): str
   return `${entry.head}${hash}${line.endsWith('\r') ? '\r' : ''}`;
 }
 
-/** Sets the hash of a user: in place where it stands, at the end where it does not. Further lines of the same user go. */
+/**
+ * Sets the hash of a user: in place where it stands, at the end where it does not. Further lines of the same user go.
+ */
 function setUser(text: string, user: string, hash: string, whole: boolean): string {
   let found = false;
   const lines: string[] = [];

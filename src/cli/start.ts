@@ -1,7 +1,7 @@
-// `tidegate start`: reads the configuration, opens the log, runs a gateway until a signal ends it.
-// Called by cli.ts. Owns the signals of the process (SIGTERM and SIGINT stop, a second one forces, SIGHUP reloads) and the last resort for
-// errors nobody caught: they are logged and end the process with exit code 1, because state that broke a rule cannot be trusted.
-// Everything it starts comes in through StartParts, so that tests run it with a stand-in.
+// `tidegate start`: reads the configuration, opens the log, runs a gateway until a signal ends it. Called by cli.ts.
+// Owns the signals of the process (SIGTERM and SIGINT stop, a second one forces, SIGHUP reloads) and the last resort
+// for errors nobody caught: they are logged and end the process with exit code 1, because state that broke a rule
+// cannot be trusted. Everything it starts comes in through StartParts, so that tests run it with a stand-in.
 import type { EventEmitter } from 'node:events';
 import path from 'node:path';
 import type { Command } from 'commander';
@@ -28,7 +28,9 @@ export interface RunnableGateway extends Service {
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig. */
+  /**
+   * Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig.
+   */
   readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;

@@ -1,6 +1,7 @@
-// SEAM of codec/: bytes <-> packets, pure functions, one file per packet group. Used by session/, bridge/, proxy/, cli/.
-// Decoders read [start, end) of a buffer that may hold more, and never look past `end`; they throw ProtocolError and nothing else.
-// Encoders return whole packets. PUBLISH and the acknowledgements also have forms that write into a given buffer: the hot path.
+// SEAM of codec/: bytes <-> packets, pure functions, one file per packet group. Used by session/, bridge/, proxy/,
+// cli/. Decoders read [start, end) of a buffer that may hold more, and never look past `end`; they throw ProtocolError
+// and nothing else. Encoders return whole packets. PUBLISH and the acknowledgements also have forms that write into a
+// given buffer: the hot path.
 //
 // Map (made by `make docs`):
 //   ack.ts        PUBACK, PUBREC, PUBREL, PUBCOMP (MQTT 5.0 sections 3.4 to 3.7): one layout, four meanings

@@ -1,10 +1,12 @@
-// CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2).
-// Called by session/ for the first packet of a connection, by packet.ts, proxy/ and cli/. Decides only what the packet alone can tell:
+// CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2). Called by session/ for
+// the first packet of a connection, by packet.ts, proxy/ and cli/. Decides only what the packet alone can tell:
 // credentials, empty client ids and limits are session/'s.
 //
 //   CONNECT   string Protocol Name, byte Protocol Level, byte flags, two bytes Keep Alive, 5.0: properties,
-//             string Client Identifier, [5.0: Will Properties, string Will Topic, binary Will Payload], [string User Name], [binary Password]
-//   flags     User Name 0x80, Password 0x40, Will Retain 0x20, Will QoS 0x18, Will 0x04, Clean Start 0x02, reserved 0x01
+//             string Client Identifier, [5.0: Will Properties, string Will Topic, binary Will Payload],
+//             [string User Name], [binary Password]
+//   flags     User Name 0x80, Password 0x40, Will Retain 0x20, Will QoS 0x18, Will 0x04, Clean Start 0x02,
+//             reserved 0x01
 //   CONNACK   byte Session Present, byte reason, 5.0: properties
 import { ProtocolError } from '../base/errors.ts';
 import {
@@ -44,7 +46,10 @@ const RESERVED_FLAG = 0x01;
 /** Bit 7 of the Protocol Level in 3.1 and 3.1.1: set by bridges, a convention of mosquitto that others follow. */
 const BRIDGE_BIT = 0x80;
 
-/** A CONNECT that is refused for what is in it. `version` is the form an answer has to have, null when the peer may not be answered. */
+/**
+ * A CONNECT that is refused for what is in it. `version` is the form an answer has to have, null when the peer may not
+ * be answered.
+ */
 export class ConnectError extends ProtocolError {
   readonly version: Version | null;
 
@@ -56,8 +61,8 @@ export class ConnectError extends ProtocolError {
 }
 
 /**
- * The CONNACK that tells a peer why its CONNECT was refused; null where the connection is just closed: an unknown protocol, and before
- * 5.0 everything but an unacceptable protocol level [MQTT-3.1.2-2 of 3.1.1].
+ * The CONNACK that tells a peer why its CONNECT was refused; null where the connection is just closed: an unknown
+ * protocol, and before 5.0 everything but an unacceptable protocol level [MQTT-3.1.2-2 of 3.1.1].
  */
 export function encodeRefusal(error: ConnectError): Buffer | null {
   if (error.version === null) return null;
@@ -99,7 +104,8 @@ function versionOf(name: string, level: number): Version {
 
 function decodeBody(reader: Reader, headerFlags: number, version: Version, bridge: boolean): ConnectPacket {
   // MQTT 3.1 gives these flags no meaning and its clients may set them.
-  if (version > 3 && headerFlags !== 0) throw new ProtocolError(MALFORMED_PACKET, 'CONNECT with fixed header flags'); // [MQTT-2.1.3-1]
+  // [MQTT-2.1.3-1]
+  if (version > 3 && headerFlags !== 0) throw new ProtocolError(MALFORMED_PACKET, 'CONNECT with fixed header flags');
   const flags = reader.byte('connect flags');
   checkFlags(flags, version);
   const keepAlive = reader.uint16('keep alive');
@@ -122,26 +128,32 @@ function decodeBody(reader: Reader, headerFlags: number, version: Version, bridg
       username = reader.text('user name'); // [MQTT-3.1.3-11 of 3.1.1] [MQTT-3.1.2-17]
     else if (reader.left > 0) username = reader.looseText('user name');
   }
-  if ((flags & PASSWORD_FLAG) !== 0 && (version > 3 || reader.left > 0)) password = reader.binary('password'); // [MQTT-3.1.2-19]
+  // [MQTT-3.1.2-19]
+  if ((flags & PASSWORD_FLAG) !== 0 && (version > 3 || reader.left > 0)) password = reader.binary('password');
   reader.finish('CONNECT');
   const cleanStart = (flags & CLEAN_START_FLAG) !== 0;
   return { type: CONNECT, version, bridge, clientId, cleanStart, keepAlive, username, password, will, properties };
 }
 
 function checkFlags(flags: number, version: Version): void {
-  if ((flags & WILL_QOS_FLAGS) === WILL_QOS_FLAGS) throw new ProtocolError(MALFORMED_PACKET, 'will with QoS 3'); // [MQTT-3.1.2-12]
+  // [MQTT-3.1.2-12]
+  if ((flags & WILL_QOS_FLAGS) === WILL_QOS_FLAGS) throw new ProtocolError(MALFORMED_PACKET, 'will with QoS 3');
   // A password needs a user name before 5.0 [MQTT-3.1.2-22 of 3.1.1].
   if (version < 5 && (flags & (USERNAME_FLAG | PASSWORD_FLAG)) === PASSWORD_FLAG) {
     throw new ProtocolError(PROTOCOL_ERROR, 'password without user name');
   }
   if (version === 3) return; // 3.1 leaves the rest open.
-  if ((flags & RESERVED_FLAG) !== 0) throw new ProtocolError(MALFORMED_PACKET, 'reserved connect flag is set'); // [MQTT-3.1.2-3]
+  // [MQTT-3.1.2-3]
+  if ((flags & RESERVED_FLAG) !== 0) throw new ProtocolError(MALFORMED_PACKET, 'reserved connect flag is set');
   if ((flags & WILL_FLAG) === 0 && (flags & (WILL_QOS_FLAGS | WILL_RETAIN_FLAG)) !== 0) {
-    throw new ProtocolError(MALFORMED_PACKET, 'will QoS or will retain without a will'); // [MQTT-3.1.2-11] [MQTT-3.1.2-13]
+    // [MQTT-3.1.2-11] [MQTT-3.1.2-13]
+    throw new ProtocolError(MALFORMED_PACKET, 'will QoS or will retain without a will');
   }
 }
 
-/** Client ids become topic levels, log fields and file lines: control characters are refused in them, unlike in topics. */
+/**
+ * Client ids become topic levels, log fields and file lines: control characters are refused in them, unlike in topics.
+ */
 function checkClientId(clientId: string, version: Version): void {
   for (let i = 0; i < clientId.length; i++) {
     const unit = clientId.charCodeAt(i);
@@ -178,7 +190,10 @@ function willProperties(will: Will): Properties | null {
   return will.delayInterval === 0 ? will.properties : { ...will.properties, willDelayInterval: will.delayInterval };
 }
 
-/** The whole packet for `packet.version`. Throws ProtocolError when it cannot be said in that version, or a field is too long. */
+/**
+ * The whole packet for `packet.version`. Throws ProtocolError when it cannot be said in that version, or a field is too
+ * long.
+ */
 export function encodeConnect(packet: ConnectPacket): Buffer {
   const { version, will, username, password } = packet;
   const name = version === 3 ? 'MQIsdp' : 'MQTT';
@@ -226,12 +241,14 @@ export function decodeConnack(buffer: Buffer, frame: Frame, version: Version): C
   const reader = new Reader(buffer, frame.bodyStart, frame.end);
   const flags = reader.byte('connect acknowledge flags');
   // 3.1 has no Session Present and says nothing of the byte.
-  if (version > 3 && flags > 1) throw new ProtocolError(MALFORMED_PACKET, 'reserved flags in CONNACK'); // [MQTT-3.2.2-1]
+  // [MQTT-3.2.2-1]
+  if (version > 3 && flags > 1) throw new ProtocolError(MALFORMED_PACKET, 'reserved flags in CONNACK');
   const reasonCode = reader.byte('reason code');
   if (!isReasonCode(version, CONNACK, reasonCode))
     throw new ProtocolError(MALFORMED_PACKET, `CONNACK with code ${reasonCode}`); // [MQTT-3.2.2-8]
   const sessionPresent = version > 3 && flags === 1;
-  if (sessionPresent && reasonCode !== 0) throw new ProtocolError(PROTOCOL_ERROR, 'session present in a refusal'); // [MQTT-3.2.2-6]
+  // [MQTT-3.2.2-6]
+  if (sessionPresent && reasonCode !== 0) throw new ProtocolError(PROTOCOL_ERROR, 'session present in a refusal');
   const properties = version === 5 ? readProperties(reader, CONNACK) : null;
   reader.finish('CONNACK');
   return { type: CONNACK, sessionPresent, reasonCode, properties };

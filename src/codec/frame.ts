@@ -11,9 +11,9 @@ import type { Frame } from './codec.ts';
 export const VARINT_MAX = 268_435_455;
 
 /**
- * Reads the fixed header at `at` into `frame`. Returns 1 when buffer[at, end) holds the whole packet, 0 when more bytes are needed:
- * frame.end is then where the packet will end, or 0 while even that is not known.
- * Throws ProtocolError 0x81 for a five-byte length [MQTT-1.5.5-1], 0x95 when the packet is larger than `maxBytes` in all.
+ * Reads the fixed header at `at` into `frame`. Returns 1 when buffer[at, end) holds the whole packet, 0 when more bytes
+ * are needed: frame.end is then where the packet will end, or 0 while even that is not known. Throws ProtocolError 0x81
+ * for a five-byte length [MQTT-1.5.5-1], 0x95 when the packet is larger than `maxBytes` in all.
  */
 export function readFrame(buffer: Uint8Array, at: number, end: number, frame: Frame, maxBytes: number): 0 | 1 {
   frame.end = 0;

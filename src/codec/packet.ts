@@ -47,8 +47,9 @@ const SENT_BY: Readonly<Record<Sender, number>> = {
 const FLAGS_2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE);
 
 /**
- * Checks type and flags of a fixed header. Throws ProtocolError 0x81 for reserved types and wrong flags, 0x82 for a packet that `from`
- * may not send. MQTT 3.1 gives the flags no fixed values (a packet sent again may carry DUP), so there they are not looked at.
+ * Checks type and flags of a fixed header. Throws ProtocolError 0x81 for reserved types and wrong flags, 0x82 for a
+ * packet that `from` may not send. MQTT 3.1 gives the flags no fixed values (a packet sent again may carry DUP), so
+ * there they are not looked at.
  */
 export function checkFrame(version: Version, frame: Frame, from: Sender): void {
   const { type, flags } = frame;

@@ -1,5 +1,5 @@
-// MQTT 5.0 properties (section 2.2.2): a Property Length, then identifier and value, any number of times.
-// Works by the table of mqtt/property.ts and knows nothing else of any property. Called by every decoder and encoder of 5.0 packets.
+// MQTT 5.0 properties (section 2.2.2): a Property Length, then identifier and value, any number of times. Works by the
+// table of mqtt/property.ts and knows nothing else of any property. Called by every decoder and encoder of 5.0 packets.
 // Must not decide whether a value suits the session (limits, aliases): that is session/'s.
 //
 //   Property Length   Variable Byte Integer, of what follows
@@ -14,7 +14,9 @@ import { varintBytes, writeVarint } from './frame.ts';
 import { Reader } from './reader.ts';
 import { binaryBytes, textBytes, writeBinary, writeText, writeUint16 } from './text.ts';
 
-/** User Properties and Subscription Identifiers in one packet: each is a few bytes on the wire and a hundred in memory. */
+/**
+ * User Properties and Subscription Identifiers in one packet: each is a few bytes on the wire and a hundred in memory.
+ */
 export const MAX_REPEATED = 1000;
 
 export interface DecodedProperties {
@@ -45,7 +47,8 @@ function tableById(): (PropertyRow | undefined)[] {
 
 /**
  * Decodes the properties whose Property Length is at `at`; `packet` is a packet type, or WILL. Values are copies.
- * Throws ProtocolError 0x81 (cut short, unknown or misplaced identifier), 0x82 (twice, or a value that may not be), 0x97 (too many).
+ * Throws ProtocolError 0x81 (cut short, unknown or misplaced identifier), 0x82 (twice, or a value that may not be),
+ * 0x97 (too many).
  */
 export function decodeProperties(buffer: Buffer, at: number, end: number, packet: number): DecodedProperties {
   const reader = new Reader(buffer, at, end);

@@ -1,6 +1,6 @@
-// PUBLISH (MQTT 5.0 section 3.3, 3.1.1 section 3.3), the packet everything else exists for.
-// scanPublish finds its parts in place and allocates nothing; decodePublish fills a Publication for cold paths; encoders write into
-// a given buffer. Called by session/ (in), delivery/ (out), bridge/, cli/ and tests. Must not decide what is allowed.
+// PUBLISH (MQTT 5.0 section 3.3, 3.1.1 section 3.3), the packet everything else exists for. scanPublish finds its parts
+// in place and allocates nothing; decodePublish fills a Publication for cold paths; encoders write into a given buffer.
+// Called by session/ (in), delivery/ (out), bridge/, cli/ and tests. Must not decide what is allowed.
 //
 //   byte 1    0x30 | DUP 0x08 | QoS 0x06 | RETAIN 0x01
 //   ...       Remaining Length
@@ -51,7 +51,10 @@ export function newScan(): PublishScan {
   };
 }
 
-/** Finds the parts of the PUBLISH in `frame`. Throws ProtocolError 0x81 when it is malformed; the topic's text is not looked at. */
+/**
+ * Finds the parts of the PUBLISH in `frame`. Throws ProtocolError 0x81 when it is malformed; the topic's text is not
+ * looked at.
+ */
 export function scanPublish(buffer: Uint8Array, frame: Frame, version: Version, scan: PublishScan): void {
   const flags = frame.flags;
   const qos = (flags >> 1) & 3;
@@ -134,7 +137,10 @@ export function decodePublish(
   publication.payloadEnd = frame.end;
 }
 
-/** Bytes of a whole PUBLISH packet. `topicBytes` is the length of the topic in UTF-8, `propertyBytes` what encodedPropertiesBytes says. */
+/**
+ * Bytes of a whole PUBLISH packet. `topicBytes` is the length of the topic in UTF-8, `propertyBytes` what
+ * encodedPropertiesBytes says.
+ */
 export function publishBytes(
   version: Version,
   qos: Qos,
@@ -176,7 +182,10 @@ export interface PublishParts {
   payloadEnd: number;
 }
 
-/** Writes a PUBLISH up to its payload, which is written by the caller or sent from where it lies; returns the offset behind. */
+/**
+ * Writes a PUBLISH up to its payload, which is written by the caller or sent from where it lies; returns the offset
+ * behind.
+ */
 export function writePublishHead(target: Buffer, at: number, parts: PublishParts): number {
   const payloadBytes = parts.payloadEnd - parts.payloadStart;
   target[at++] = (PUBLISH << 4) | (parts.dup ? 8 : 0) | (parts.qos << 1) | (parts.retain ? 1 : 0);

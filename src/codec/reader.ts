@@ -1,6 +1,6 @@
 // A place in a packet that only moves forward and never past the packet's end (MQTT 5.0 section 1.5: the data types).
-// Used by the decoders of packets that are not on the hot path: CONNECT, SUBSCRIBE, properties and the like.
-// Every read checks its bounds before it touches a byte; a field cut short is a Malformed Packet. Must not look at meaning.
+// Used by the decoders of packets that are not on the hot path: CONNECT, SUBSCRIBE, properties and the like. Every read
+// checks its bounds before it touches a byte; a field cut short is a Malformed Packet. Must not look at meaning.
 import { ProtocolError } from '../base/errors.ts';
 import { MALFORMED_PACKET } from '../mqtt/reason.ts';
 import { isText, readText } from './text.ts';
@@ -64,7 +64,10 @@ export class Reader {
     return readText(this.buffer, start, this.at);
   }
 
-  /** For the one field where MQTT 3.1 takes any bytes: ill-formed sequences become U+FFFD, U+0000 is refused all the same. */
+  /**
+   * For the one field where MQTT 3.1 takes any bytes: ill-formed sequences become U+FFFD, U+0000 is refused all the
+   * same.
+   */
   looseText(what: string): string {
     const start = this.field(what);
     if (isText(this.buffer, start, this.at)) return this.buffer.toString('utf8', start, this.at);

@@ -2,7 +2,7 @@
 // Called by packet.ts, session/ and proxy/. Must not decide what a DISCONNECT means for the will: that is session/'s.
 //
 //   PINGREQ, PINGRESP   nothing behind the fixed header
-//   DISCONNECT          before 5.0 nothing; 5.0: byte reason code (none: 0x00), properties (none when Remaining Length is 1)
+//   DISCONNECT          before 5.0 nothing; 5.0: byte reason code (none: 0x00), properties (none if the length is 1)
 //   AUTH                5.0 only, the same layout
 import { ProtocolError } from '../base/errors.ts';
 import {
@@ -41,7 +41,8 @@ interface Reasoned {
 function decodeReasoned(buffer: Buffer, frame: Frame, type: number): Reasoned {
   if (frame.end === frame.bodyStart) return { reasonCode: 0, properties: null };
   const reasonCode = buffer[frame.bodyStart];
-  if (!isReasonCode(5, type, reasonCode)) throw new ProtocolError(MALFORMED_PACKET, `reason code ${reasonCode}`); // [MQTT-3.14.2-1]
+  // [MQTT-3.14.2-1]
+  if (!isReasonCode(5, type, reasonCode)) throw new ProtocolError(MALFORMED_PACKET, `reason code ${reasonCode}`);
   if (frame.end === frame.bodyStart + 1) return { reasonCode, properties: null };
   const { properties, end } = decodeProperties(buffer, frame.bodyStart + 1, frame.end, type);
   if (end !== frame.end) throw new ProtocolError(MALFORMED_PACKET, `${frame.end - end} bytes too many`);
@@ -56,7 +57,8 @@ export function decodeDisconnect(buffer: Buffer, frame: Frame, version: Version,
   }
   const { reasonCode, properties } = decodeReasoned(buffer, frame, DISCONNECT);
   if (properties !== null) {
-    // Session Expiry Interval comes from clients only [MQTT-3.14.2-2], Server Reference from servers only (section 3.14.2.2.5).
+    // Session Expiry Interval comes from clients only [MQTT-3.14.2-2], Server Reference from servers only (section
+    // 3.14.2.2.5).
     const foreign = from === 'client' ? properties.serverReference : properties.sessionExpiryInterval;
     if (foreign !== undefined)
       throw new ProtocolError(PROTOCOL_ERROR, `DISCONNECT with a property no ${from} may send`);

@@ -61,7 +61,8 @@ export function writeFrameHeader(target: Uint8Array, at: number, bodyBytes: numb
 }
 
 /**
- * The u64 at `at` as a number; Infinity when it is 2^53 or more, which no limit lets pass and no arithmetic rounds down.
+ * The u64 at `at` as a number; Infinity when it is 2^53 or more, which no limit lets pass and no arithmetic rounds
+ * down.
  */
 export function readLength(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== 0 || bytes[at + 1] >= 0x20) return Number.POSITIVE_INFINITY;
@@ -76,7 +77,10 @@ export type FrameFault = 'too-large' | 'bad-frame' | 'no-memory';
 /** Gets each body: bytes[start, end), valid until it returns. Answering false stops the reader: its pipe is closed. */
 export type OnFrame = (bytes: Uint8Array, start: number, end: number) => boolean;
 
-/** Gets `count` bodies of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the one before. */
+/**
+ * Gets `count` bodies of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the one
+ * before.
+ */
 export type OnRun = (bytes: Uint8Array, start: number, length: number, stride: number, count: number) => boolean;
 
 /** So many frames of one length in a row are a run. */
@@ -92,8 +96,8 @@ const STARVED = -2;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Cuts a stream of chunks into bodies. Whole frames are handed out in place, without allocation; only a frame that ends in a later
- * chunk is copied. A length above the limit is a fault before any memory is spent on it.
+ * Cuts a stream of chunks into bodies. Whole frames are handed out in place, without allocation; only a frame that ends
+ * in a later chunk is copied. A length above the limit is a fault before any memory is spent on it.
  */
 export class FrameReader {
   /** Length of the frame that was refused, Infinity when it is beyond 2^53; valid after a fault 'too-large'. */
@@ -241,8 +245,8 @@ export class FrameReader {
   }
 
   /**
-   * Adds to the kept body and hands it out when it is whole. Returns where the chunk goes on, -1 when it is used up or reading ends, STARVED
-   * when there is no memory for more of it.
+   * Adds to the kept body and hands it out when it is whole. Returns where the chunk goes on, -1 when it is used up or
+   * reading ends, STARVED when there is no memory for more of it.
    */
   private fill(chunk: Uint8Array, at: number): number {
     const take = Math.min(this.partWant - this.partHave, chunk.length - at);

@@ -1,9 +1,10 @@
-// SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK (MQTT 5.0 sections 3.8 to 3.11, 3.1.1 the same).
-// Called by packet.ts, session/, proxy/ and cli/. Checks what the bytes alone can tell; whether a Topic Filter is valid or granted is told
+// SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK (MQTT 5.0 sections 3.8 to 3.11, 3.1.1 the same). Called by packet.ts,
+// session/, proxy/ and cli/. Checks what the bytes alone can tell; whether a Topic Filter is valid or granted is told
 // per filter in the SUBACK, so it is session/'s.
 //
 //   SUBSCRIBE     two bytes Packet Identifier, 5.0: properties, then string Topic Filter + byte options, once or more
-//   options       QoS 0x03, No Local 0x04, Retain As Published 0x08, Retain Handling 0x30, reserved 0xC0; before 5.0 only QoS
+//   options       QoS 0x03, No Local 0x04, Retain As Published 0x08, Retain Handling 0x30, reserved 0xC0;
+//                 before 5.0 only QoS
 //   UNSUBSCRIBE   two bytes Packet Identifier, 5.0: properties, then string Topic Filter, once or more
 //   SUBACK        two bytes Packet Identifier, 5.0: properties, then one reason code a filter
 //   UNSUBACK      the same; before 5.0 only the Packet Identifier
@@ -50,12 +51,15 @@ function readHead(buffer: Buffer, frame: Frame, version: Version): Head {
   return { reader, packetId, properties };
 }
 
-/** Throws ProtocolError when the packet is malformed for `version`, holds no filter, or asks for what may not be asked. */
+/**
+ * Throws ProtocolError when the packet is malformed for `version`, holds no filter, or asks for what may not be asked.
+ */
 export function decodeSubscribe(buffer: Buffer, frame: Frame, version: Version): SubscribePacket {
   const { reader, packetId, properties } = readHead(buffer, frame, version);
   const subscriptions: SubscriptionRequest[] = [];
   do {
-    if (reader.left === 0) throw new ProtocolError(PROTOCOL_ERROR, 'SUBSCRIBE without a topic filter'); // [MQTT-3.8.3-2]
+    // [MQTT-3.8.3-2]
+    if (reader.left === 0) throw new ProtocolError(PROTOCOL_ERROR, 'SUBSCRIBE without a topic filter');
     if (subscriptions.length === MAX_FILTERS)
       throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_FILTERS} topic filters`);
     const topicFilter = reader.text('topic filter'); // [MQTT-3.8.3-1]
@@ -72,11 +76,13 @@ function decodeOptions(topicFilter: string, options: number, version: Version): 
     if (version === 4 && options > 2) throw new ProtocolError(MALFORMED_PACKET, 'reserved bits in the requested QoS');
     return { topicFilter, qos: qos as Qos, noLocal: false, retainAsPublished: false, retainHandling: 0 };
   }
-  if ((options & 0xc0) !== 0) throw new ProtocolError(MALFORMED_PACKET, 'reserved bits in the subscription options'); // [MQTT-3.8.3-5]
+  // [MQTT-3.8.3-5]
+  if ((options & 0xc0) !== 0) throw new ProtocolError(MALFORMED_PACKET, 'reserved bits in the subscription options');
   const retainHandling = (options >> 4) & 3;
   if (retainHandling === 3) throw new ProtocolError(PROTOCOL_ERROR, 'retain handling 3'); // section 3.8.3.1
   const noLocal = (options & 4) !== 0;
-  if (noLocal && isShared(topicFilter)) throw new ProtocolError(PROTOCOL_ERROR, 'No Local on a shared subscription'); // [MQTT-3.8.3-4]
+  // [MQTT-3.8.3-4]
+  if (noLocal && isShared(topicFilter)) throw new ProtocolError(PROTOCOL_ERROR, 'No Local on a shared subscription');
   return {
     topicFilter,
     qos: qos as Qos,
@@ -91,7 +97,8 @@ export function decodeUnsubscribe(buffer: Buffer, frame: Frame, version: Version
   const { reader, packetId, properties } = readHead(buffer, frame, version);
   const topicFilters: string[] = [];
   do {
-    if (reader.left === 0) throw new ProtocolError(PROTOCOL_ERROR, 'UNSUBSCRIBE without a topic filter'); // [MQTT-3.10.3-2]
+    // [MQTT-3.10.3-2]
+    if (reader.left === 0) throw new ProtocolError(PROTOCOL_ERROR, 'UNSUBSCRIBE without a topic filter');
     if (topicFilters.length === MAX_FILTERS)
       throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_FILTERS} topic filters`);
     topicFilters.push(reader.text('topic filter')); // [MQTT-3.10.3-1]
@@ -118,7 +125,8 @@ function readCodes(reader: Reader, version: Version, type: number): number[] {
   const codes: number[] = [];
   while (reader.left > 0) {
     const code = reader.byte('reason code');
-    if (!isReasonCode(version, type, code)) throw new ProtocolError(MALFORMED_PACKET, `reason code ${code}`); // [MQTT-3.9.3-2]
+    // [MQTT-3.9.3-2]
+    if (!isReasonCode(version, type, code)) throw new ProtocolError(MALFORMED_PACKET, `reason code ${code}`);
     codes.push(code);
   }
   return codes;

@@ -1,6 +1,7 @@
 // UTF-8 Encoded Strings and Binary Data (MQTT 5.0 sections 1.5.4 and 1.5.6): two bytes of length, then that many bytes.
-// Called by every decoder and encoder. The callers have checked that the range lies in the packet (reader.ts does it for them).
-// Must not repair text: what is ill-formed is refused, never replaced. Control characters other than U+0000 pass (mqtt/topic.ts).
+// Called by every decoder and encoder. The callers have checked that the range lies in the packet (reader.ts does it
+// for them). Must not repair text: what is ill-formed is refused, never replaced. Control characters other than U+0000
+// pass (mqtt/topic.ts).
 import { isUtf8 } from 'node:buffer';
 import { ProtocolError } from '../base/errors.ts';
 import { MALFORMED_PACKET } from '../mqtt/reason.ts';
@@ -8,7 +9,10 @@ import { MALFORMED_PACKET } from '../mqtt/reason.ts';
 /** Longest string or binary value in bytes. */
 export const TEXT_MAX_BYTES = 65_535;
 
-/** Up to here a loop finds out that text is ASCII faster than the engine's own check, which costs 80 ns to call (Node 20). */
+/**
+ * Up to here a loop finds out that text is ASCII faster than the engine's own check, which costs 80 ns to call (Node
+ * 20).
+ */
 const LOOP_BYTES = 64;
 
 /**
@@ -41,7 +45,10 @@ export function textBytes(text: string): number {
   return 2 + bytes;
 }
 
-/** Writes length and text at `at`, where textBytes() are free; returns the offset behind them. Throws ProtocolError 0x81 for U+0000. */
+/**
+ * Writes length and text at `at`, where textBytes() are free; returns the offset behind them. Throws ProtocolError 0x81
+ * for U+0000.
+ */
 export function writeText(buffer: Buffer, at: number, text: string): number {
   if (text.includes('\0')) throw new ProtocolError(MALFORMED_PACKET, 'string holds U+0000'); // [MQTT-1.5.4-2]
   const bytes = buffer.write(text, at + 2, 'utf8');

@@ -1,9 +1,87 @@
-// SEAM of config/: the effective configuration as the rest of the gateway sees it; load.ts reads it.
-// Read by the wiring (gateway/gateway.ts and its neighbours), by cli/ and, as types, by console/; gateway/options.ts makes other stages' options of it.
-// Values are checked and normalised: sizes are bytes, durations milliseconds (names end in Ms), defaults are filled in, the whole is
-// frozen. Where a limit is 0 there is no limit, unless its line says otherwise. Bridges and proxy have files of their own beside this one.
-// Nothing here opens a socket or a file of another section; a stage gets its section and never looks at the file itself.
-// Sources: the tables of config/schema/schema.ts, which name every key once; docs/reference-config.md is made from them.
+// SEAM of config/: the effective configuration as the rest of the gateway sees it; load.ts reads it. Read by the wiring
+// (gateway/gateway.ts and its neighbours), by cli/ and, as types, by console/; gateway/options.ts makes other stages'
+// options of it. Values are checked and normalised: sizes are bytes, durations milliseconds (names end in Ms), defaults
+// are filled in, the whole is frozen. Where a limit is 0 there is no limit, unless its line says otherwise. Bridges and
+// proxy have files of their own beside this one. Nothing here opens a socket or a file of another section; a stage gets
+// its section and never looks at the file itself. Sources: the tables of config/schema/schema.ts, which name every key
+// once; docs/reference-config.md is made from them.
+//
+// Map (made by `make docs`):
+//   bridges.ts              The effective configuration of the bridges: bridges.nng (SP peers) and bridges.mqtt
+//   converting.ts           What `tidegate convert` needs of config/
+//   counts.ts               Counted repetitions of a regular expression written out: `a{2,3}` becomes `a?aa`
+//   documents.ts            Bridges that come as JSON documents at run time (REST, `ctl bridge add`)
+//   dropins.ts              tidegate.d: files beside the main configuration file that are read after it
+//   engine.ts               What the engine aedes cannot do: a configuration that asks for it is refused where it asks
+//   features.ts             Configured features that this version does not run yet: one row each
+//   foreign.ts              Recognises configurations of other brokers: those that only `tidegate convert` reads
+//   keep.ts                 tidegate.d/50-console.conf as a tree
+//   load.ts                 Reads a configuration: finds the file, parses it and its tidegate.d
+//   loops.ts                Finds NNG bridges whose frames could come back: what a sub bridge publishes
+//   nngbridges.ts           All NNG bridges of a configuration as one list, in the order in which they start
+//   overrides.ts            Lays the environment
+//   pattern.ts              Regular expressions that users write: compiled for V8's linear engine
+//   problem.ts              What is wrong with a configuration, and where: the positions
+//   proxy.ts                The effective configuration of the CONNECT-aware proxy: proxy.<name>
+//   reload.ts               What is different between two configurations
+//   report.ts               What an import has to tell: what is changed or left out
+//   rules.ts                The effective configuration of the rules, as config.ts hands it out
+//   sink.ts                 Where the checks of a configuration put what they find
+//   tree.ts                 The effective configuration as a tree of plain values: what `check --print` and REST show
+//   values.ts               The small languages inside values: sizes, durations, addresses, URLs, topic filters
+//   webusers.ts             Who may use console and REST API: http_server.username and http_server.users as one list
+//   build/auth.ts           From the checked tree to AuthConfig: users, rights, tokens
+//   build/bridges.ts        From the checked tree to NngConfig and MqttBridgeConfig
+//   build/build.ts          Puts the sections together to a frozen Config and makes the checks between sections
+//   build/core.ts           From the checked tree to MqttConfig, PersistenceConfig, HttpServerConfig, MetricsConfig
+//   build/listeners.ts      From the checked tree to listeners, with the checks that take more than one key
+//   build/proxy.ts          From the checked tree to ProxyConfig and UpstreamConfig
+//   build/rules.ts          From the checked tree to the rules
+//   build/values.ts         Small steps that the files build*.ts share: addresses, QoS, the server side of TLS
+//   mosquitto/bridge.ts     The options of mosquitto.conf that a bridge has
+//   mosquitto/broker.ts     What holds for the whole broker: limits, sessions, persistence, the log
+//   mosquitto/choices.ts    Differences between mosquitto and this gateway that stay by choice, whatever a file says
+//   mosquitto/draft.ts      A mosquitto.conf with every line where it belongs: the broker, a listener, a bridge
+//   mosquitto/dynsec.ts     Users and rights of mosquitto_dynamic_security.so
+//   mosquitto/general.ts    The options of mosquitto.conf that hold for the whole broker, its security and its log
+//   mosquitto/lines.ts      The grammar of mosquitto.conf: a text as lines of key and value
+//   mosquitto/listener.ts   The options of mosquitto.conf that a listener has
+//   mosquitto/mosquitto.ts  SEAM of config/mosquitto/: takes a mosquitto.conf over
+//   mosquitto/option.ts     What a row of the tables of mosquitto.conf says: where a setting belongs
+//   mosquitto/options.ts    All options of mosquitto.conf by name
+//   mosquitto/place.ts      The listeners of a mosquitto.conf: which there are, where each is open, how it speaks TLS
+//   mosquitto/read.ts       Reads the lines of a mosquitto.conf and of the folders it includes into a draft: scopes
+//   mosquitto/remote.ts     The bridges of a mosquitto.conf as bridges.mqtt
+//   mosquitto/security.ts   Who may log in and what they may do, of a mosquitto.conf
+//   nanomq/choices.ts       Differences between NanoMQ and this gateway that stay by choice, whatever a file says
+//   nanomq/keyvalue.ts      NanoMQ's configuration before 0.14: one key=value each line, a value to the end of its line
+//   nanomq/nanomq.ts        SEAM of config/nanomq/
+//   nanomq/tidy.ts          What NanoMQ's files write for "not given"
+//   nanomq/v014.ts          The first HOCON form of nanomq.conf, of 0.14: mqtt.session, certificates under short names
+//   schema/auth.ts          The keys of auth: each once, with type, default and text
+//   schema/blocks.ts        The words the schema is written in, for keys that hold others: lists, blocks
+//   schema/bridges.ts       The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type
+//   schema/core.ts          The keys of mqtt, persistence, http_server, metrics, webhook, log and broker: each once
+//   schema/effective.ts     From a checked block to its part of the effective configuration
+//   schema/key.ts           What a key of the schema is: how its value is read, what it is when absent, how it is shown
+//   schema/keys.ts          The words the schema is written in, for keys with one value: flags, numbers, sizes
+//   schema/listeners.ts     The keys of listeners, and of TLS wherever it is spoken: each once, with type
+//   schema/logformat.ts     The form of a line in a proxy's access log: text, json
+//   schema/match.ts         What a route, allow or deny of a proxy has to fit
+//   schema/preset.ts        Presets of NNG bridges: what a known peer needs, as other defaults
+//   schema/proxy.ts         The keys of proxy and upstreams: each once, with type, default and text
+//   schema/rules.ts         The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type
+//   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
+//   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
+//   text/grow.ts            Small steps for building a tree: blocks on the way to a key, values as nodes
+//   text/hocon.ts           Reads HOCON text
+//   text/node.ts            The parsed form every dialect ends in: scalars, lists and blocks
+//   text/raw.ts             HOCON values as they are written
+//   text/resolve.ts         Puts values in the place of references (${a.b}, ${?a.b})
+//   text/rulesql.ts         NanoMQ's rule SQL, read into the terms of a rule: SELECT becomes `set`, FROM becomes `from`
+//   text/scanner.ts         The characters of a HOCON text: where we are, blanks and comments, quoted texts
+//   text/toml.ts            Reads TOML
+//   text/write.ts           Writes a tree as HOCON or TOML text that reads back to the same tree
 import type { BridgesConfig } from './bridges.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
@@ -188,7 +266,10 @@ export interface AuthConfig {
   readonly acl: readonly AclRule[] | null;
   readonly noMatch: 'allow' | 'deny';
   readonly denyAction: 'ignore' | 'disconnect';
-  /** granted: as mosquitto, SUBSCRIBE is granted and delivery filtered; truthful: acl_file refuses what it would never deliver. */
+  /**
+   * granted: as mosquitto, SUBSCRIBE is granted and delivery filtered; truthful: acl_file refuses what it would never
+   * deliver.
+   */
   readonly aclSubscribe: 'granted' | 'truthful';
   /** A retained message is delivered only while its publisher still may write the topic. */
   readonly checkRetainSource: boolean;
@@ -316,7 +397,9 @@ export interface LoadOptions {
   readonly file?: string;
   /** Instead of a file: the configuration itself, which can include nothing. */
   readonly text?: { readonly text: string; readonly dialect: 'hocon' | 'toml' };
-  /** Stands in the place of tidegate.d/50-console.conf: what would hold if that said this; "" = as if it was not there. */
+  /**
+   * Stands in the place of tidegate.d/50-console.conf: what would hold if that said this; "" = as if it was not there.
+   */
   readonly kept?: string;
   /** What a NanoMQ file does not write is as NanoMQ has it: open on every address, anonymous clients. */
   readonly nanomqDefaults?: boolean;

@@ -1,5 +1,6 @@
-// What `tidegate convert` needs of config/: a file as a tree that holds only what has an effect, what there is to tell about it, and a way
-// to compare two trees. Called by cli/convert.ts. What it gives has passed every check of `tidegate check`: nothing else is converted.
+// What `tidegate convert` needs of config/: a file as a tree that holds only what has an effect, what there is to tell
+// about it, and a way to compare two trees. Called by cli/convert.ts. What it gives has passed every check of `tidegate
+// check`: nothing else is converted.
 import { readdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';

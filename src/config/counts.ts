@@ -1,8 +1,11 @@
-// Counted repetitions of a regular expression written out: `a{2,3}` becomes `a?aa`. V8's linear engine runs no count above 16, and none
-// inside another above that; written out it runs them in the same bounded time. Used by pattern.ts. Pure.
-// A group keeps its number and name: only the last copy captures, which is the one whose text a count would have captured.
+// Counted repetitions of a regular expression written out: `a{2,3}` becomes `a?aa`. V8's linear engine runs no count
+// above 16, and none inside another above that; written out it runs them in the same bounded time. Used by pattern.ts.
+// Pure. A group keeps its number and name: only the last copy captures, which is the one whose text a count would have
+// captured.
 
-/** Copies of all counts of a pattern together: each is a state of the engine, and time is states by length of the text. */
+/**
+ * Copies of all counts of a pattern together: each is a state of the engine, and time is states by length of the text.
+ */
 const MOST_COPIES = 512;
 
 const ESCAPE = /\\(?:u\{[0-9a-fA-F]+\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pPk](?:\{[^}]*\}|<[^>]*>)|[\s\S])/y;

@@ -1,6 +1,6 @@
-// Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a file.
-// Called by gateway/bridges.ts. Pure. A document is a bridge's block; a bare number has the key's unit, as in a file, and a
-// secret that reads "***" keeps the value it has now.
+// Bridges that come as JSON documents at run time (REST, `ctl bridge add`): read by the same schema and checks as a
+// file. Called by gateway/bridges.ts. Pure. A document is a bridge's block; a bare number has the key's unit, as in a
+// file, and a secret that reads "***" keeps the value it has now.
 import type {
   ForwardRule,
   MqttBridgeConfig,
@@ -101,8 +101,8 @@ const BRIDGE_KEYS = {
 } as const;
 
 /**
- * A bridge's tree as a document. The tree has milliseconds, and a bare number of a document has the unit of its key: where that is
- * seconds, the time is written with its unit.
+ * A bridge's tree as a document. The tree has milliseconds, and a bare number of a document has the unit of its key:
+ * where that is seconds, the time is written with its unit.
  */
 export function documentOf(type: NngBridgeType | 'mqtt', tree: Tree): Tree {
   return withUnits(BRIDGE_KEYS[type], tree) as Tree;

@@ -1,6 +1,6 @@
-// tidegate.d: files beside the main configuration file that are read after it, in the order of their names.
-// Called by load.ts and, for the name of the file that the gateway itself writes, by gateway/kept.ts. Reads names only, no contents.
-// Bounds: MAX_FILES; the bytes of all of them count with those of the main file.
+// tidegate.d: files beside the main configuration file that are read after it, in the order of their names. Called by
+// load.ts and, for the name of the file that the gateway itself writes, by gateway/kept.ts. Reads names only, no
+// contents. Bounds: MAX_FILES; the bytes of all of them count with those of the main file.
 import { readdirSync } from 'node:fs';
 import { GatewayError } from '../base/errors.ts';
 import { fileError } from './problem.ts';
@@ -15,8 +15,8 @@ export const KEPT_NAME = '50-console.conf';
 const MAX_FILES = 100;
 
 /**
- * Names of the files to read, ascending; none when there is no such folder. With `kept`, KEPT_NAME is among them whether it is there or not.
- * Throws CFG-READ when the folder cannot be read: what it says must not be left out unseen.
+ * Names of the files to read, ascending; none when there is no such folder. With `kept`, KEPT_NAME is among them
+ * whether it is there or not. Throws CFG-READ when the folder cannot be read: what it says must not be left out unseen.
  */
 export function dropInNames(folder: string, kept: string | undefined): string[] {
   const names = new Set(listed(folder).filter((name) => name.endsWith('.conf') && !name.startsWith('.')));

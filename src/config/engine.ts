@@ -1,5 +1,5 @@
-// What the engine aedes cannot do: a configuration that asks for it is refused where it asks. Called by config/build/build.ts.
-// Data and predicates; knows nothing of the engine but its limits.
+// What the engine aedes cannot do: a configuration that asks for it is refused where it asks. Called by
+// config/build/build.ts. Data and predicates; knows nothing of the engine but its limits.
 import type { CheckedRoot } from './schema/schema.ts';
 import type { Sink } from './sink.ts';
 

@@ -1,5 +1,5 @@
-// Recognises configurations of other brokers that are read as they are by `tidegate convert` alone: mosquitto.conf, and the old key=value
-// form of NanoMQ. Called by load.ts, so that check and start say what a file is, and by converting.ts.
+// Recognises configurations of other brokers: those that only `tidegate convert` reads: mosquitto.conf, and the old
+// key=value form of NanoMQ. Called by load.ts, so that check and start say what a file is, and by converting.ts.
 import { looksLikeMosquitto } from './mosquitto/mosquitto.ts';
 import { looksLikeKeyValue } from './nanomq/keyvalue.ts';
 import { ConfigError } from './problem.ts';

@@ -1,5 +1,6 @@
-// tidegate.d/50-console.conf as a tree: what of a change has to be written so that files say it, and the text of the file.
-// Called by gateway/kept.ts and gateway/bridges.ts at run time only. Reads that one file; writing it is gateway/kept.ts.
+// tidegate.d/50-console.conf as a tree: what of a change has to be written so that files say it, and the text of the
+// file. Called by gateway/kept.ts and gateway/bridges.ts at run time only. Reads that one file; writing it is
+// gateway/kept.ts.
 import { existsSync } from 'node:fs';
 import type { Tree, TreeValue } from './config.ts';
 import { treeOf } from './load.ts';
@@ -18,7 +19,10 @@ export function keptText(tree: BlockNode): string {
   return HEADER + writeHocon(tree);
 }
 
-/** What the file says, nothing where it is not there. Throws ConfigError and CFG-READ; and where writing it anew would lose something. */
+/**
+ * What the file says, nothing where it is not there. Throws ConfigError and CFG-READ; and where writing it anew would
+ * lose something.
+ */
 export function readKept(path: string): BlockNode {
   if (!existsSync(path)) return blockNode(PLACE);
   const files: string[] = [];
@@ -80,8 +84,9 @@ export function same(a: TreeValue | undefined, b: TreeValue | undefined): boolea
 }
 
 /**
- * What has to be written over files that give `base`, so that they give `wanted`: members of the document that are not as they are
- * already, and null, which stands for the default, for what the document leaves out. A secret that stays where it is is not copied.
+ * What has to be written over files that give `base`, so that they give `wanted`: members of the document that are not
+ * as they are already, and null, which stands for the default, for what the document leaves out. A secret that stays
+ * where it is is not copied.
  * @param document the block as written; `wanted` is what it comes to, defaults included
  */
 export function difference(document: BlockNode, wanted: Tree, base: Tree): BlockNode {

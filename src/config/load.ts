@@ -1,7 +1,7 @@
-// Reads a configuration: finds the file, parses it and its tidegate.d, lays the environment and --set over it, checks it, builds the frozen Config.
-// Called by cli/, index.ts and tests. Touches nothing but the configuration file, tidegate.d beside it, what they include and files named by
-// TIDEGATE__..._FILE.
-// Bounds: MAX_FILE_BYTES for the file and all it includes; includes only from below the folder of the main file.
+// Reads a configuration: finds the file, parses it and its tidegate.d, lays the environment and --set over it, checks
+// it, builds the frozen Config. Called by cli/, index.ts and tests. Touches nothing but the configuration file,
+// tidegate.d beside it, what they include and files named by TIDEGATE__..._FILE. Bounds: MAX_FILE_BYTES for the file
+// and all it includes; includes only from below the folder of the main file.
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
@@ -25,8 +25,8 @@ const PLACES = ['./tidegate.conf', './tidegate.toml', '/etc/tidegate/tidegate.co
 type Env = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads defaults, file, environment and `--set`, in this order.
- * Throws ConfigError (problem.ts; a GatewayError CFG-INVALID) with every problem found, CFG-READ when the file cannot be read.
+ * Reads defaults, file, environment and `--set`, in this order. Throws ConfigError (problem.ts; a GatewayError
+ * CFG-INVALID) with every problem found, CFG-READ when the file cannot be read.
  */
 export function loadConfig(options: LoadOptions): Loaded {
   const { env = {}, set = [], cwd = process.cwd() } = options;
@@ -101,7 +101,8 @@ export function treeOf(
 }
 
 /**
- * The tree of the main file with every tidegate.d/*.conf beside it, in the order of their names, as if it included them at its end.
+ * The tree of the main file with every tidegate.d/*.conf beside it, in the order of their names, as if it included them
+ * at its end.
  * @param kept stands in the place of tidegate.d/50-console.conf; "" = as if that was not there
  */
 function wholeTree(

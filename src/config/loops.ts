@@ -1,5 +1,6 @@
-// Finds NNG bridges whose frames could come back: what a sub bridge publishes, a pub bridge forwards to where the sub bridge listens.
-// Called by config/build/build.ts. Warns only: such loops are sometimes meant, and a message never goes back through the bridge of its own name.
+// Finds NNG bridges whose frames could come back: what a sub bridge publishes, a pub bridge forwards to where the sub
+// bridge listens. Called by config/build/build.ts. Warns only: such loops are sometimes meant, and a message never goes
+// back through the bridge of its own name.
 import type { ForwardRule, NngConfig, NngPairConfig, NngPubConfig, NngSubConfig, SubscriptionRule } from './bridges.ts';
 import { meetingPoint, ruleStart } from './build/bridges.ts';
 import { nngBridges } from './nngbridges.ts';

@@ -1,5 +1,6 @@
-// Lays the environment (TIDEGATE__a__b=value, TIDEGATE__a__b_FILE=path) and `--set a.b=value` over a tree; values are literal texts.
-// Called by load.ts after the file was read. Trees may share nodes, so the way to a changed value is copied.
+// Lays the environment (TIDEGATE__a__b=value, TIDEGATE__a__b_FILE=path) and `--set a.b=value` over a tree; values are
+// literal texts. Called by load.ts after the file was read. Trees may share nodes, so the way to a changed value is
+// copied.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileError, type Position, type Problem } from './problem.ts';

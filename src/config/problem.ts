@@ -1,5 +1,5 @@
-// What is wrong with a configuration, and where: the positions, problems and the one error that config/ throws.
-// Made by every file of config/, printed by cli/ and by a failed reload. A message never shows a value that may be a secret.
+// What is wrong with a configuration, and where: the positions, problems and the one error that config/ throws. Made by
+// every file of config/, printed by cli/ and by a failed reload. A message never shows a value that may be a secret.
 import { errorText, GatewayError } from '../base/errors.ts';
 
 /** Where a value was written: 1-based line and column; line 0 for the environment, `--set` and defaults. */

@@ -1,6 +1,7 @@
 // The effective configuration of the CONNECT-aware proxy: proxy.<name>, its routes and filters, and upstreams.<name>.
-// Made by config/build/proxy.ts; read by the wiring (gateway/options.ts), which gives it to proxy/. Types alone.
-// Keys, their types and texts stand in config/schema/proxy.ts; here is only what is not a key: names, and what several keys make together.
+// Made by config/build/proxy.ts; read by the wiring (gateway/options.ts), which gives it to proxy/. Types alone. Keys,
+// their types and texts stand in config/schema/proxy.ts; here is only what is not a key: names, and what several keys
+// make together.
 import type { TlsClientConfig, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Position } from './problem.ts';
 import type { Effective } from './schema/effective.ts';

@@ -1,5 +1,6 @@
-// What is different between two configurations, and what it takes to get from one to the other.
-// Called by gateway/running.ts for each change while the gateway runs. Pure. Where something was written does not count, only what it says.
+// What is different between two configurations, and what it takes to get from one to the other. Called by
+// gateway/running.ts for each change while the gateway runs. Pure. Where something was written does not count, only
+// what it says.
 import type { Config, ListenerConfig, Loaded } from './config.ts';
 import type { Key } from './schema/key.ts';
 import { ROOT_FIELDS } from './schema/schema.ts';
@@ -91,7 +92,9 @@ function needsRestart(section: Key<unknown>, before: TreeValue | undefined, afte
 /** What says where something was written. */
 const PLACES: ReadonlySet<string> = new Set(['source', 'places']);
 
-/** The keys that hold a value, inside of `key`, whose values differ; where a block is on one side only, all of its keys. */
+/**
+ * The keys that hold a value, inside of `key`, whose values differ; where a block is on one side only, all of its keys.
+ */
 function* changedKeys(
   key: Key<unknown>,
   before: TreeValue | undefined,

@@ -1,5 +1,6 @@
-// What an import has to tell: what is changed or left out, what is refused because security would be weaker, what is wrong.
-// Filled by the imports in config/mosquitto/ and config/nanomq/, given out by config/converting.ts. Holds no values that may be secret.
+// What an import has to tell: what is changed or left out, what is refused because security would be weaker, what is
+// wrong. Filled by the imports in config/mosquitto/ and config/nanomq/, given out by config/converting.ts. Holds no
+// values that may be secret.
 import type { Position, Problem } from './problem.ts';
 
 /** Lines about one import, in the order they were found. */

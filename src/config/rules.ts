@@ -1,5 +1,5 @@
-// The effective configuration of the rules, as config.ts hands it out. Made by config/build/rules.ts; read by gateway/rules.ts. Types alone.
-// Keys, their types and texts stand in config/schema/rules.ts.
+// The effective configuration of the rules, as config.ts hands it out. Made by config/build/rules.ts; read by
+// gateway/rules.ts. Types alone. Keys, their types and texts stand in config/schema/rules.ts.
 import type { Position } from './problem.ts';
 import type { Effective } from './schema/effective.ts';
 import type { ValueOf } from './schema/key.ts';

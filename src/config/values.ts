@@ -1,7 +1,7 @@
-// The small languages inside values: sizes, durations, addresses, URLs, topic filters.
-// Called by config/schema/keys.ts, schema*.ts and build*.ts. A function parse...() gives the value or null, a function check...() what is wrong or null.
-// Messages here never repeat a value, which might be a secret. Pure.
-// Sources: MQTT 5.0 section 4.7 (filters); NanoMQ's units (1024, `m` is minutes).
+// The small languages inside values: sizes, durations, addresses, URLs, topic filters. Called by config/schema/keys.ts,
+// schema*.ts and build*.ts. A function parse...() gives the value or null, a function check...() what is wrong or null.
+// Messages here never repeat a value, which might be a secret. Pure. Sources: MQTT 5.0 section 4.7 (filters); NanoMQ's
+// units (1024, `m` is minutes).
 import { isIP } from 'node:net';
 
 const SIZE = /^(\d{1,15}(?:\.\d{1,6})?)\s*(b|kb?|kib|mb?|mib|gb?|gib)?$/i;
@@ -185,7 +185,9 @@ export function nearest(word: string, words: Iterable<string>): string | null {
   return best;
 }
 
-/** Edits from one word to the other; two neighbours swapped are one edit (optimal string alignment). O(length squared). */
+/**
+ * Edits from one word to the other; two neighbours swapped are one edit (optimal string alignment). O(length squared).
+ */
 function distance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   for (let i = 1; i <= a.length; i++) {

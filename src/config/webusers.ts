@@ -1,5 +1,6 @@
-// Who may use console and REST API: http_server.username and http_server.users as one list. Called by config/build/core.ts.
-// Pure: problems go to the sink and never repeat a password. A hash is read here only for its form; auth/hash.ts compares.
+// Who may use console and REST API: http_server.username and http_server.users as one list. Called by
+// config/build/core.ts. Pure: problems go to the sink and never repeat a password. A hash is read here only for its
+// form; auth/hash.ts compares.
 import { looksHashed, parseHash } from '../base/passwordhash.ts';
 import type { WebUserConfig } from './config.ts';
 import type { HTTP_SERVER } from './schema/core.ts';

@@ -1,6 +1,7 @@
-// Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles; pages of other origins kept out.
-// Made by http.ts; asked by app.ts for every route that is not public, before a body is read. Answers with a Caller or with the refusal.
-// Nothing fails open: what is not understood is refused. Failures are counted by address; passwords.ts compares.
+// Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles; pages of other origins
+// kept out. Made by http.ts; asked by app.ts for every route that is not public, before a body is read. Answers with a
+// Caller or with the refusal. Nothing fails open: what is not understood is refused. Failures are counted by address;
+// passwords.ts compares.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
@@ -41,8 +42,9 @@ function cookieToken(header: string | undefined): string | null {
 }
 
 /**
- * True when a browser says that the request comes from a page of somebody else. Sec-Fetch-Site (Fetch Metadata) is the browser's own word and
- * holds behind a reverse proxy too, where Host is not what the page knows; without it Origin (RFC 6454) has to be this host.
+ * True when a browser says that the request comes from a page of somebody else. Sec-Fetch-Site (Fetch Metadata) is the
+ * browser's own word and holds behind a reverse proxy too, where Host is not what the page knows; without it Origin
+ * (RFC 6454) has to be this host.
  */
 function foreign({ headers }: Asking): boolean {
   const site = headers['sec-fetch-site'];
@@ -179,7 +181,10 @@ export class WebAccess {
     return this.refused(asking, 'credentials', 'scheme');
   }
 
-  /** Without credentials only requests that name this machine are served: a foreign name that resolves to it is DNS rebinding. */
+  /**
+   * Without credentials only requests that name this machine are served: a foreign name that resolves to it is DNS
+   * rebinding.
+   */
   private openCaller(asking: Asking, settings: HttpSettings): Caller | Answer {
     if (!isLoopback(settings.host) || !isLoopback(asking.remote))
       return fail('anonymous', undefined, '', this.challenge(asking));

@@ -1,4 +1,5 @@
-// REST beyond NanoMQ for people who run the gateway: who may do what, store, proxy, log lines, audit. Called by routes.ts.
+// REST beyond NanoMQ for people who run the gateway: who may do what, store, proxy, log lines, audit. Called by
+// routes.ts.
 import { type Answer, data, fail } from './answer.ts';
 import type { Audit } from './audit.ts';
 import type { ConsoleOptions, Json } from './console.ts';

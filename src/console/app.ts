@@ -1,6 +1,7 @@
-// From an HTTP request to an Answer and back: target, route, who is calling, query, body, handler, headers. Called by http.ts.
-// Routing is hono's, loaded here and only here; the response is written by this file, so that every byte of its head is ours.
-// Every failure leaves as {code, message, pointer}; nothing of an internal error is shown to the caller.
+// From an HTTP request to an Answer and back: target, route, who is calling, query, body, handler, headers. Called by
+// http.ts. Routing is hono's, loaded here and only here; the response is written by this file, so that every byte of
+// its head is ours. Every failure leaves as {code, message, pointer}; nothing of an internal error is shown to the
+// caller.
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { errorText } from '../base/errors.ts';
@@ -257,7 +258,10 @@ export class App {
     this.finish('status' in admitted ? admitted : answer, incoming, outgoing);
   }
 
-  /** Pages of the console, open to all as they hold nothing; everything else is an unknown path, told after the credentials. */
+  /**
+   * Pages of the console, open to all as they hold nothing; everything else is an unknown path, told after the
+   * credentials.
+   */
   private async serveOther(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const target = readTarget(incoming.url ?? '');
     if (target !== null && (incoming.method === 'GET' || incoming.method === 'HEAD')) {

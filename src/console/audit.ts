@@ -1,5 +1,5 @@
-// Who did what through the HTTP API: a log line each, and the last of them for the console. Made by http.ts; app.ts tells
-// it each write, session.ts each login. Never what a body held: bodies have passwords and payloads in them.
+// Who did what through the HTTP API: a log line each, and the last of them for the console. Made by http.ts; app.ts
+// tells it each write, session.ts each login. Never what a body held: bodies have passwords and payloads in them.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Json } from './console.ts';

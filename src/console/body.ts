@@ -1,10 +1,13 @@
-// Request bodies: read up to a limit, parsed as JSON, and the rest of refused ones thrown away in bounded time. Called by app.ts.
-// A body that says it is too large is refused before a byte of it is read.
+// Request bodies: read up to a limit, parsed as JSON, and the rest of refused ones thrown away in bounded time. Called
+// by app.ts. A body that says it is too large is refused before a byte of it is read.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { HttpSettings, Json } from './console.ts';
 
-/** How long and how much of a refused body is still read, so that the peer sees the answer instead of a reset connection. */
+/**
+ * How long and how much of a refused body is still read, so that the peer sees the answer instead of a reset
+ * connection.
+ */
 const DISCARD_MS = 2000;
 const DISCARD_BYTES = 64 * 1024 * 1024;
 /** Nesting of JSON that is looked into: no document of the API comes near. */

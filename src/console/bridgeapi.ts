@@ -1,5 +1,6 @@
-// REST: bridges of one kind at run time: list, create, read, change, remove, enable, disable. Called by nngapi.ts and mqttbridge.ts.
-// A document has the keys of the bridge's block and its `name`; the schema decides what is right, not this file. What fails changes nothing.
+// REST: bridges of one kind at run time: list, create, read, change, remove, enable, disable. Called by nngapi.ts and
+// mqttbridge.ts. A document has the keys of the bridge's block and its `name`; the schema decides what is right, not
+// this file. What fails changes nothing.
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import { wantedBlock } from './bridgedocument.ts';
 import type { BridgeRef, BridgeView, ConsoleOptions, Json, JsonObject } from './console.ts';
@@ -24,7 +25,10 @@ export interface BridgeKind {
   readonly query: readonly QueryParameter[];
 }
 
-/** One bridge: what its block says, then what it is doing. Counters come first, so that they never hide a key of the block. */
+/**
+ * One bridge: what its block says, then what it is doing. Counters come first, so that they never hide a key of the
+ * block.
+ */
 export function shown(view: BridgeView): JsonObject {
   return {
     ...view.status,

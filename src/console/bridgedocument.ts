@@ -1,5 +1,5 @@
-// The document of a bridge on its way in: what is shown can be changed and sent back. Called by bridgeapi.ts and mqttbridge.ts.
-// Which keys a block has is not known here: the schema reads it.
+// The document of a bridge on its way in: what is shown can be changed and sent back. Called by bridgeapi.ts and
+// mqttbridge.ts. Which keys a block has is not known here: the schema reads it.
 import { isObject } from './answer.ts';
 import type { BridgeView, Json, JsonObject } from './console.ts';
 
@@ -18,7 +18,8 @@ function withoutNulls(value: Json): Json {
 /**
  * The block that a document asks for.
  * @param enable whether it runs where the document does not say
- * @param view the bridge that is changed: what only tells its state is left out, so that a shown bridge can be sent back
+ * @param view the bridge that is changed: what only tells its state is left out, so that a shown bridge can be sent
+ *   back
  */
 export function wantedBlock(document: JsonObject, enable: boolean, view: BridgeView | null): JsonObject {
   const block: Record<string, Json> = Object.create(null);

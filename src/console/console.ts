@@ -1,6 +1,6 @@
-// SEAM of console/: everything the HTTP side needs, handed in by gateway/console.ts; console/ reaches for nothing itself.
-// Built by gateway/console.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it from stand-ins.
-// What comes back from here is shown to people: no secret may be in it, masked values read "***".
+// SEAM of console/: everything the HTTP side needs, handed in by gateway/console.ts; console/ reaches for nothing
+// itself. Built by gateway/console.ts, used by http.ts (http_server) and metricsserver.ts (metrics). Tests build it
+// from stand-ins. What comes back from here is shown to people: no secret may be in it, masked values read "***".
 //
 // Map (made by `make docs`):
 //   access.ts          Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles
@@ -64,7 +64,10 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** What a user of the API may do: read; also act on clients, messages and switches; also change bridges and configuration. */
+/**
+ * What a user of the API may do: read; also act on clients, messages and switches; also change bridges and
+ * configuration.
+ */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -76,7 +79,10 @@ export interface WebUser {
   readonly hashed?: boolean;
 }
 
-/** Whether a password is the one of a hash. Never throws; a hash that cannot be read fits nothing. Takes milliseconds, not on this thread. */
+/**
+ * Whether a password is the one of a hash. Never throws; a hash that cannot be read fits nothing. Takes milliseconds,
+ * not on this thread.
+ */
 export type MatchesHash = (hash: string, password: string) => Promise<boolean>;
 
 export interface JwtSettings {
@@ -138,9 +144,15 @@ export interface BridgeView extends BridgeRef {
   readonly enabled: boolean;
   readonly state: BridgeState;
   readonly lastError: string | null;
-  /** Its block with the keys of the file, defaults included, bytes and milliseconds as in `check --print`, secrets masked. */
+  /**
+   * Its block with the keys of the file, defaults included, bytes and milliseconds as in `check --print`, secrets
+   * masked.
+   */
   readonly config: JsonObject;
-  /** The same as a document, which can be changed and sent back: times whose bare number would be read as seconds have their unit. */
+  /**
+   * The same as a document, which can be changed and sent back: times whose bare number would be read as seconds have
+   * their unit.
+   */
   readonly document: JsonObject;
   /** What else is known: endpoints, peers, counters by bridge and by rule. Its keys are not keys of the block. */
   readonly status: JsonObject;
@@ -176,9 +188,11 @@ export type TrialResult =
     };
 
 /**
- * Bridges at run time. Documents are read like the block in a file (a bare number has the key's unit) and checked by the same schema; a
- * secret that reads "***" keeps its present value. Pointers of problems are relative to the document. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
- * `keep`: the change is written to tidegate.d too, or refused if that is not possible; without it, it holds until the next start or reload.
+ * Bridges at run time. Documents are read like the block in a file (a bare number has the key's unit) and checked by
+ * the same schema; a secret that reads "***" keeps its present value. Pointers of problems are relative to the
+ * document. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
+ * `keep`: the change is written to tidegate.d too, or refused if that is not possible; without it, it holds until the
+ * next start or reload.
  */
 export interface BridgeControl {
   list(): Iterable<BridgeView>;
@@ -237,11 +251,15 @@ export interface ShownConfig {
 export interface ConfigControl {
   /** The running configuration; what is secret in it is left out by whoever shows it. */
   current(): ShownConfig;
-  /** The effective configuration as `check --print` shows it: defaults included, bytes and milliseconds, secrets masked. */
+  /**
+   * The effective configuration as `check --print` shows it: defaults included, bytes and milliseconds, secrets masked.
+   */
   view(): JsonObject;
   /** Reads the file again and applies it; nothing changes when it is wrong. */
   reload(): Promise<ChangeResult>;
-  /** Sets single keys ("mqtt.max_packet_size") until the next restart, or with `keep` in tidegate.d too; all or nothing. */
+  /**
+   * Sets single keys ("mqtt.max_packet_size") until the next restart, or with `keep` in tidegate.d too; all or nothing.
+   */
   set(values: ReadonlyMap<string, string | number | boolean>, keep?: boolean): Promise<ChangeResult>;
   /** The file that kept changes are written to; null or absent where nothing can be kept. */
   keptFile?(): string | null;

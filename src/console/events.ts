@@ -1,6 +1,6 @@
-// Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live, for the console and `ctl top`.
-// Called by routes.ts (GET /api/v4/events) and fed by the broker's events and the log tail. Every reader is bounded in bytes:
-// one that does not keep up is cut off and counted, it never holds memory or anybody else.
+// Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live, for the console and `ctl
+// top`. Called by routes.ts (GET /api/v4/events) and fed by the broker's events and the log tail. Every reader is
+// bounded in bytes: one that does not keep up is cut off and counted, it never holds memory or anybody else.
 import type { ServerResponse } from 'node:http';
 import { brief } from '../base/brief.ts';
 import type { Timer } from '../base/clock.ts';

@@ -1,5 +1,6 @@
-// /healthz and /readyz: whether the process lives, and whether the gateway does what it is configured for. Called by routes.ts.
-// Public, so nothing is named: which bridge, listener or file it is stands in the API. Reads flags that are kept anyway; costs nothing.
+// /healthz and /readyz: whether the process lives, and whether the gateway does what it is configured for. Called by
+// routes.ts. Public, so nothing is named: which bridge, listener or file it is stands in the API. Reads flags that are
+// kept anyway; costs nothing.
 import { type Answer, json } from './answer.ts';
 import type { BridgeView, ConsoleOptions } from './console.ts';
 import { type Call, get, type Route } from './route.ts';
@@ -15,7 +16,10 @@ function bridgesUp({ bridges }: ConsoleOptions): boolean {
   return true;
 }
 
-/** Ready: started and not stopping, every listener open, the store takes messages, every enabled bridge listens or is connected. */
+/**
+ * Ready: started and not stopping, every listener open, the store takes messages, every enabled bridge listens or is
+ * connected.
+ */
 function readiness(options: ConsoleOptions, call: Call): Answer {
   const { metrics, ready, listening } = options;
   const parts: Record<Part, boolean> = {

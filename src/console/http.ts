@@ -1,6 +1,7 @@
-// The HTTP server of `http_server`: REST API, events, console pages. Built and started by gateway/console.ts only when the block is present.
-// hono is loaded when start() has bound the port, not before. Limits: size of heads and bodies, connections, requests at once, time for each part of a request.
-// A server without credentials refuses to bind anything but loopback, whatever the configuration says.
+// The HTTP server of `http_server`: REST API, events, console pages. Built and started by gateway/console.ts only when
+// the block is present. hono is loaded when start() has bound the port, not before. Limits: size of heads and bodies,
+// connections, requests at once, time for each part of a request. A server without credentials refuses to bind anything
+// but loopback, whatever the configuration says.
 import { readFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -99,7 +100,10 @@ export class HttpServer implements Service {
     });
   }
 
-  /** Takes up renewed certificate and key files. Throws GatewayError TRANSPORT-TLS and keeps the old ones when they are wrong. */
+  /**
+   * Takes up renewed certificate and key files. Throws GatewayError TRANSPORT-TLS and keeps the old ones when they are
+   * wrong.
+   */
   async reload(): Promise<void> {
     this.access.tokens.reload();
     const { tls } = this.options.settings();

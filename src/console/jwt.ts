@@ -1,6 +1,7 @@
-// Bearer tokens for http_server.auth_type = jwt: signed by somebody else, checked here with a public key. Called by access.ts.
-// The library is loaded at the first token. Only asymmetric algorithms: a public key must never serve as a shared secret (RFC 8725 3.1).
-// Source: RFC 7519. A token needs `exp`; its role is the claim `role`, viewer when it has none.
+// Bearer tokens for http_server.auth_type = jwt: signed by somebody else, checked here with a public key. Called by
+// access.ts. The library is loaded at the first token. Only asymmetric algorithms: a public key must never serve as a
+// shared secret (RFC 8725 3.1). Source: RFC 7519. A token needs `exp`; its role is the claim `role`, viewer when it has
+// none.
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../base/clock.ts';

@@ -1,5 +1,5 @@
-// `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start. Called by the routes that change
-// bridges and keys. Writing configuration is for admins, also where operators may make the change itself.
+// `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start. Called by the routes
+// that change bridges and keys. Writing configuration is for admins, also where operators may make the change itself.
 import { type Answer, fail } from './answer.ts';
 import type { Call, QueryParameter } from './route.ts';
 

@@ -1,5 +1,6 @@
-// How long what is read takes to leave: the histogram that turns are measured into, and its percentiles of the last minute or two.
-// Declared by gateway/console.ts when somebody can look at it; read by events.ts. Costs nothing between two looks.
+// How long what is read takes to leave: the histogram that turns are measured into, and its percentiles of the last
+// minute or two. Declared by gateway/console.ts when somebody can look at it; read by events.ts. Costs nothing between
+// two looks.
 import type { Clock } from '../base/clock.ts';
 import type { Histogram, Metrics } from '../base/metrics.ts';
 
@@ -36,7 +37,10 @@ export class Latency {
     this.newer = this.older;
   }
 
-  /** p-th percentile in seconds, even within a bucket; 0 when nothing was measured. The last bucket has no end: its begin is given. */
+  /**
+   * p-th percentile in seconds, even within a bucket; 0 when nothing was measured. The last bucket has no end: its
+   * begin is given.
+   */
   seconds(percent: number): number {
     this.roll();
     const { counts, bounds } = this.histogram;
@@ -55,7 +59,10 @@ export class Latency {
     return all === 0 ? 0 : bounds[bounds.length - 1];
   }
 
-  /** What was measured in the last minute or two: how many up to each bound (in seconds), and behind them those above the last. */
+  /**
+   * What was measured in the last minute or two: how many up to each bound (in seconds), and behind them those above
+   * the last.
+   */
   distribution(): { readonly bounds: readonly number[]; readonly counts: readonly number[] } {
     this.roll();
     const { counts, bounds } = this.histogram;

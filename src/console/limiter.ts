@@ -1,5 +1,5 @@
-// Failed logins by address: after a handful the address has to wait. Called by access.ts.
-// Bounded: the table forgets the oldest address; an IPv6 network of /64 counts as one address. Attempts while locked do not lengthen the lock.
+// Failed logins by address: after a handful the address has to wait. Called by access.ts. Bounded: the table forgets
+// the oldest address; an IPv6 network of /64 counts as one address. Attempts while locked do not lengthen the lock.
 import type { Clock } from '../base/clock.ts';
 
 const MAX_FAILURES = 10;

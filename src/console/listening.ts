@@ -1,12 +1,15 @@
-// A node:http or node:https server that is bound: limits of every HTTP server of the gateway, binding, and an end that does not wait
-// for peers who say nothing. Used by http.ts and metricsserver.ts.
+// A node:http or node:https server that is bound: limits of every HTTP server of the gateway, binding, and an end that
+// does not wait for peers who say nothing. Used by http.ts and metricsserver.ts.
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { GatewayError } from '../base/errors.ts';
 import { listenErrorText } from '../base/systemerror.ts';
 
-/** In Node's terms: bytes of request line and headers (more is 431), time for the head, for the whole request, between two of them. */
+/**
+ * In Node's terms: bytes of request line and headers (more is 431), time for the head, for the whole request, between
+ * two of them.
+ */
 export const SERVER_OPTIONS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 10_000,
@@ -53,7 +56,10 @@ export class Listening {
     });
   }
 
-  /** Where there are too many connections, one that waits for no answer makes room: who only holds a place keeps nobody out. */
+  /**
+   * Where there are too many connections, one that waits for no answer makes room: who only holds a place keeps nobody
+   * out.
+   */
   private admit(socket: Socket): void {
     const key = peerKey(socket);
     if (this.open.size >= this.most) {

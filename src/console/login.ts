@@ -1,5 +1,6 @@
 // Sessions of people at the console: a random token in a cookie that scripts cannot read, kept here only as its hash.
-// Called by access.ts (cookie -> who) and by session.ts's routes (login, logout). Bounded in number and time; in memory only.
+// Called by access.ts (cookie -> who) and by session.ts's routes (login, logout). Bounded in number and time; in memory
+// only.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { Role } from './console.ts';

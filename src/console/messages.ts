@@ -1,6 +1,7 @@
-// Server-sent messages: what is published on topics, live, for the console's message page. Called by routes.ts
-// (GET /api/v4/mqtt/messages). A reader costs little whatever the traffic: past a rate, or while it does not read, messages are only
-// counted and the number of those left out is told, never hidden. A stream ends by itself, so that rights are looked at again.
+// Server-sent messages: what is published on topics, live, for the console's message page. Called by routes.ts (GET
+// /api/v4/mqtt/messages). A reader costs little whatever the traffic: past a rate, or while it does not read, messages
+// are only counted and the number of those left out is told, never hidden. A stream ends by itself, so that rights are
+// looked at again.
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { LocalClient, LocalReceiver } from '../broker/broker.ts';
@@ -24,7 +25,10 @@ const TICK_MS = 1000;
 const LIFE_MS = 10 * 60_000;
 const HEARTBEAT_TICKS = 15;
 
-/** One filter of a stream. A message that an earlier one takes too comes by that one only: it is shown, or counted, once. */
+/**
+ * One filter of a stream. A message that an earlier one takes too comes by that one only: it is shown, or counted,
+ * once.
+ */
 class FilterReceiver implements LocalReceiver {
   private readonly stream: MessageStream;
   private readonly earlier: readonly string[];

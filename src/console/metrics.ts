@@ -1,6 +1,6 @@
-// The registry of base/metrics.ts as Prometheus text (exposition format 0.0.4), and as plain numbers for REST and events.
-// Called by metricsserver.ts, api.ts and events.ts. Values are floats in base units; nothing is formatted for people.
-// Source: https://prometheus.io/docs/instrumenting/exposition_formats/ "Text-based format".
+// The registry of base/metrics.ts as Prometheus text (exposition format 0.0.4), and as plain numbers for REST and
+// events. Called by metricsserver.ts, api.ts and events.ts. Values are floats in base units; nothing is formatted for
+// people. Source: https://prometheus.io/docs/instrumenting/exposition_formats/ "Text-based format".
 import type { Family, Labels, Metrics } from '../base/metrics.ts';
 
 export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';

@@ -1,5 +1,6 @@
-// The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http. Built by gateway/console.ts when the block is present.
-// It serves /metrics and nothing else. With auth = basic it wants the credentials of http_server.
+// The small server of `metrics`: one page for Prometheus on a bind of its own, plain node:http. Built by
+// gateway/console.ts when the block is present. It serves /metrics and nothing else. With auth = basic it wants the
+// credentials of http_server.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';

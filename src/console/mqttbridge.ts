@@ -1,5 +1,5 @@
-// REST: bridges to remote brokers: /mqtt/bridges as for NNG bridges (bridgeapi.ts), and /bridges in NanoMQ's shapes. Called by routes.ts.
-// Documents have the keys of bridges.mqtt.<name>; the schema decides, not this file.
+// REST: bridges to remote brokers: /mqtt/bridges as for NNG bridges (bridgeapi.ts), and /bridges in NanoMQ's shapes.
+// Called by routes.ts. Documents have the keys of bridges.mqtt.<name>; the schema decides, not this file.
 import { type Answer, changed, data, fail, isObject, refuse } from './answer.ts';
 import { type BridgeKind, bridgeRoutes, wrongName } from './bridgeapi.ts';
 import { wantedBlock } from './bridgedocument.ts';

@@ -1,4 +1,5 @@
-// The description of the API (OpenAPI 3.1), made from the list of routes, so that both always agree. Called by routes.ts.
+// The description of the API (OpenAPI 3.1), made from the list of routes, so that both always agree. Called by
+// routes.ts.
 import { CODES } from './answer.ts';
 import type { Json, JsonObject } from './console.ts';
 import type { Route } from './route.ts';

@@ -1,5 +1,5 @@
-// Answers that stay open (event streams): ended when their reader would not be let in any more. Used by app.ts.
-// A user who is removed, or has another password or role, sees nothing after a few seconds, whatever he had open before.
+// Answers that stay open (event streams): ended when their reader would not be let in any more. Used by app.ts. A user
+// who is removed, or has another password or role, sees nothing after a few seconds, whatever he had open before.
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../base/clock.ts';
 

@@ -1,5 +1,5 @@
-// Long lists in pages: what `page` and `limit` ask for, and a walk over any number of things that never holds the event loop for long.
-// Called by the route files. Nothing is collected beyond one page.
+// Long lists in pages: what `page` and `limit` ask for, and a walk over any number of things that never holds the event
+// loop for long. Called by the route files. Nothing is collected beyond one page.
 import type { Answer } from './answer.ts';
 import { fail } from './answer.ts';
 import type { JsonObject } from './console.ts';
@@ -53,7 +53,10 @@ export interface PageOf<Row> {
   readonly meta: JsonObject;
 }
 
-/** The asked page of the things that pass `keep`, each turned into a row only if it is on that page. O(n), memory of one page. */
+/**
+ * The asked page of the things that pass `keep`, each turned into a row only if it is on that page. O(n), memory of one
+ * page.
+ */
 export async function collect<T, Row>(
   things: Iterable<T>,
   keep: (thing: T) => boolean,

@@ -1,5 +1,6 @@
-// The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource: every file is read once, at start, into memory.
-// Called by gateway/console.ts when http_server is configured. Only files that the build has listed are known; no path is ever made from a request.
+// The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource: every file is read once, at start,
+// into memory. Called by gateway/console.ts when http_server is configured. Only files that the build has listed are
+// known; no path is ever made from a request.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

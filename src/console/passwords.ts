@@ -1,5 +1,5 @@
-// Compares the passwords people send with those that are configured, plain or hashed. Called by access.ts.
-// Hashing is slow on purpose, so what strangers can make it cost is bounded: two at a time, a short queue, and a right password
+// Compares the passwords people send with those that are configured, plain or hashed. Called by access.ts. Hashing is
+// slow on purpose, so what strangers can make it cost is bounded: two at a time, a short queue, and a right password
 // that was checked is remembered (as a keyed digest, in memory only) until the user changes.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { MatchesHash, WebUser } from './console.ts';

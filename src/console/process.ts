@@ -1,6 +1,7 @@
-// Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime. Declared once by gateway/console.ts.
-// Values are read when somebody scrapes; the only thing that runs between is Node's own event-loop histogram.
-// Names follow Prometheus' client conventions. Nothing is ever negative: monotonic clocks, values clamped at 0.
+// Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime. Declared once by
+// gateway/console.ts. Values are read when somebody scrapes; the only thing that runs between is Node's own event-loop
+// histogram. Names follow Prometheus' client conventions. Nothing is ever negative: monotonic clocks, values clamped at
+// 0.
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
@@ -146,8 +147,8 @@ function maxDescriptors(): number {
 }
 
 /**
- * Resident memory in bytes; 0 where it cannot be told. Reading it takes a file descriptor: a gateway that has run out of them must go
- * on, and this is asked for by a timer.
+ * Resident memory in bytes; 0 where it cannot be told. Reading it takes a file descriptor: a gateway that has run out
+ * of them must go on, and this is asked for by a timer.
  */
 export function residentBytes(): number {
   try {

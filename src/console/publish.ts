@@ -1,6 +1,6 @@
-// REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields. Called by routes.ts.
-// A publish goes through the broker as an internal client; at QoS 1 and 2 the answer waits until the message is accepted for good.
-// Source: NanoMQ 0.25 REST API, "Publish message"; MQTT 5.0 sections 3.3.2.1 (Topic Name) and 3.3.2.3 (properties).
+// REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields. Called by routes.ts. A publish goes through the
+// broker as an internal client; at QoS 1 and 2 the answer waits until the message is accepted for good. Source: NanoMQ
+// 0.25 REST API, "Publish message"; MQTT 5.0 sections 3.3.2.1 (Topic Name) and 3.3.2.3 (properties).
 
 import type { Clock } from '../base/clock.ts';
 import type { Broker, PublishOutcome } from '../broker/broker.ts';

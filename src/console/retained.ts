@@ -1,5 +1,5 @@
-// REST: retained messages: list, read, clear. Called by routes.ts. Clearing is what MQTT does: an empty retained publish.
-// Source: MQTT 5.0 section 3.3.1.3 [MQTT-3.3.1-6].
+// REST: retained messages: list, read, clear. Called by routes.ts. Clearing is what MQTT does: an empty retained
+// publish. Source: MQTT 5.0 section 3.3.1.3 [MQTT-3.3.1-6].
 import type { Message } from '../mqtt/message.ts';
 import { type Answer, data, done, fail } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';

@@ -1,5 +1,5 @@
-// Places for requests that are being worked on: health checks and metrics have their own, and callers who have not logged in a share.
-// Used by app.ts, which answers 503 to whoever finds none. Counts only; waits for nobody.
+// Places for requests that are being worked on: health checks and metrics have their own, and callers who have not
+// logged in a share. Used by app.ts, which answers 503 to whoever finds none. Counts only; waits for nobody.
 
 /** Paths that monitoring asks for: whatever else is going on, they are answered. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
@@ -18,7 +18,9 @@ export class Rooms {
   private unknown = 0;
   private readonly byAddress = new Map<string, number>();
 
-  /** A place for a request of this path; null when there is none. @param most places for all but probes, 0 = no limit */
+  /**
+   * A place for a request of this path; null when there is none. @param most places for all but probes, 0 = no limit
+   */
   enter(path: string, most: number): Leave | null {
     if (PROBES.has(path)) {
       if (this.probes >= PROBE_PLACES) return null;
@@ -34,7 +36,10 @@ export class Rooms {
     };
   }
 
-  /** A place for the body of a caller who is not known yet; null when all such places, or those of this address, are taken. */
+  /**
+   * A place for the body of a caller who is not known yet; null when all such places, or those of this address, are
+   * taken.
+   */
   enterUnknown(address: string, most: number): Leave | null {
     const places = most > 0 ? Math.max(2, Math.floor(most * UNKNOWN_SHARE)) : UNKNOWN_PLACES;
     const mine = this.byAddress.get(address) ?? 0;

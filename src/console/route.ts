@@ -1,5 +1,6 @@
-// A route: method, path, who may call it, what it takes, what it does. The one list of them (routes.ts) feeds the server (app.ts),
-// the description (openapi.ts) and its tests. Handlers are plain functions of a Call and know nothing of HTTP.
+// A route: method, path, who may call it, what it takes, what it does. The one list of them (routes.ts) feeds the
+// server (app.ts), the description (openapi.ts) and its tests. Handlers are plain functions of a Call and know nothing
+// of HTTP.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Answer } from './answer.ts';
 import type { Json, Role } from './console.ts';

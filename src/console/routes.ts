@@ -1,4 +1,5 @@
-// The one list of everything the HTTP server answers to. Built by http.ts; served by app.ts, described by openapi.ts, tested as a whole.
+// The one list of everything the HTTP server answers to. Built by http.ts; served by app.ts, described by openapi.ts,
+// tested as a whole.
 import type { WebAccess } from './access.ts';
 import { adminRoutes } from './admin.ts';
 import { json } from './answer.ts';

@@ -1,4 +1,5 @@
-// REST: who may come in through which listener, and what decides on rights there. Called by routes.ts. Names only, never a secret.
+// REST: who may come in through which listener, and what decides on rights there. Called by routes.ts. Names only,
+// never a secret.
 import { data } from './answer.ts';
 import type { ConsoleOptions, Json } from './console.ts';
 import { get, type Route } from './route.ts';

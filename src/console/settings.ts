@@ -1,5 +1,6 @@
-// REST: every key of the configuration with its text and default; checking and setting single keys. Called by routes.ts.
-// What is set holds until the next start unless it is kept; the schema decides, all or nothing. Secrets can be set here, and are never shown.
+// REST: every key of the configuration with its text and default; checking and setting single keys. Called by
+// routes.ts. What is set holds until the next start unless it is kept; the schema decides, all or nothing. Secrets can
+// be set here, and are never shown.
 import { type Answer, changed, data, done, fail, isObject } from './answer.ts';
 import type { ConsoleOptions, Json, JsonObject } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';

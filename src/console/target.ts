@@ -1,5 +1,5 @@
-// The request target: checked before any router sees it. Called by app.ts. A path that is not plain is refused, never repaired.
-// Source: RFC 3986 sections 2.1 (escapes) and 3.3 (path), RFC 9112 section 3.2.1 (origin form).
+// The request target: checked before any router sees it. Called by app.ts. A path that is not plain is refused, never
+// repaired. Source: RFC 3986 sections 2.1 (escapes) and 3.3 (path), RFC 9112 section 3.2.1 (origin form).
 
 export interface Target {
   /** As sent, still escaped. */

@@ -1,5 +1,5 @@
-// REST: what is published topic by topic, with rates. Called by routes.ts. The engine counts; nothing is kept here and nothing is looked
-// at while nobody asks.
+// REST: what is published topic by topic, with rates. Called by routes.ts. The engine counts; nothing is kept here and
+// nothing is looked at while nobody asks.
 import type { TopicView } from '../broker/broker.ts';
 import { isTopicFilter, matches } from '../mqtt/topic.ts';
 import { type Answer, data, fail } from './answer.ts';
@@ -21,7 +21,10 @@ function byTopic(a: TopicView, b: TopicView): number {
   return a.topic < b.topic ? -1 : 1;
 }
 
-/** The order that `sort` asks for; of equal numbers the topic that came first is first: most are 0, and comparing topics is what takes time. */
+/**
+ * The order that `sort` asks for; of equal numbers the topic that came first is first: most are 0, and comparing topics
+ * is what takes time.
+ */
 function readOrder(sort = 'topic'): Order | Answer {
   const sign = sort.startsWith('-') ? -1 : 1;
   const name = sign < 0 ? sort.slice(1) : sort;
@@ -31,7 +34,10 @@ function readOrder(sort = 'topic'): Order | Answer {
   return (a, b) => sign * (by(a) - by(b));
 }
 
-/** The test that the query asks for; topics that begin with $ are asked for by their own filter or prefix [MQTT-4.7.2-1]. */
+/**
+ * The test that the query asks for; topics that begin with $ are asked for by their own filter or prefix
+ * [MQTT-4.7.2-1].
+ */
 function readTest(query: ReadonlyMap<string, string>): ((view: TopicView) => boolean) | Answer {
   const prefix = query.get('prefix') ?? '';
   const search = query.get('search')?.toLowerCase() ?? '';

@@ -1,5 +1,6 @@
-// REST: who may use console and REST API, with which role; adding, changing and removing such users. Called by routes.ts. For admins.
-// Users are keys of http_server.users, so the schema decides. Passwords come in clear, are kept as hashes and never sent back.
+// REST: who may use console and REST API, with which role; adding, changing and removing such users. Called by
+// routes.ts. For admins. Users are keys of http_server.users, so the schema decides. Passwords come in clear, are kept
+// as hashes and never sent back.
 import { type Answer, changed, data, fail, isObject } from './answer.ts';
 import { type ConsoleOptions, type Json, ROLES, type Role, type WebUser } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';

@@ -1,5 +1,6 @@
-// Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each, for as long as the connection lasts.
-// Used by sender.ts for clients that offer aliases. Must never be used before the alias has been sent with its topic [MQTT-3.3.2-8].
+// Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each, for as long as the
+// connection lasts. Used by sender.ts for clients that offer aliases. Must never be used before the alias has been sent
+// with its topic [MQTT-3.3.2-8].
 
 const LONG_CHARACTERS = 256;
 

@@ -1,5 +1,5 @@
-// Stored messages that new subscriptions of one session are still owed: pulled one at a time, in slices, as the client takes them.
-// Used by outbox.ts. A hundred thousand of them must not stall the loop nor fill memory.
+// Stored messages that new subscriptions of one session are still owed: pulled one at a time, in slices, as the client
+// takes them. Used by outbox.ts. A hundred thousand of them must not stall the loop nor fill memory.
 import type { Message } from '../mqtt/message.ts';
 import type { Backlog, Target } from './delivery.ts';
 
@@ -22,7 +22,9 @@ export class Backlogs {
   private readonly pump: () => void;
   private readonly weigh: (bytes: number) => void;
 
-  /** `pump` is called when it is this session's turn again, as `later` has it; `weigh` when the list grows or shrinks. */
+  /**
+   * `pump` is called when it is this session's turn again, as `later` has it; `weigh` when the list grows or shrinks.
+   */
   constructor(later: (go: () => void) => void, pump: () => void, weigh: (bytes: number) => void) {
     this.later = later;
     this.pump = pump;

@@ -1,7 +1,8 @@
-// SEAM of delivery/: the outbound half. router/ finds Targets for a topic and hands each publication to their Receivers; an Outbox
-// (one per session) is the receiver that speaks MQTT. Nothing here knows subscriptions, sockets or files.
-// Contract: deliver() and deliverRun() return at once and never throw; what a receiver does not take it counts. Bytes of a publication
-// are valid only during the call. Order: what is delivered first leaves first, per topic and QoS [MQTT-4.6.0-6].
+// SEAM of delivery/: the outbound half. router/ finds Targets for a topic and hands each publication to their
+// Receivers; an Outbox (one per session) is the receiver that speaks MQTT. Nothing here knows subscriptions, sockets or
+// files. Contract: deliver() and deliverRun() return at once and never throw; what a receiver does not take it counts.
+// Bytes of a publication are valid only during the call. Order: what is delivered first leaves first, per topic and QoS
+// [MQTT-4.6.0-6].
 //
 // Map (made by `make docs`):
 //   alias.ts     Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
@@ -25,7 +26,10 @@ export interface Target {
   readonly retainAsPublished: boolean;
   /** Every matching Subscription Identifier [MQTT-3.3.4-3], null = none. */
   readonly subscriptionIdentifiers: readonly number[] | null;
-  /** What the receiver gets of its own messages: this target less its No Local subscriptions [MQTT-3.8.3-3]; null = nothing. */
+  /**
+   * What the receiver gets of its own messages: this target less its No Local subscriptions [MQTT-3.8.3-3]; null =
+   * nothing.
+   */
   own: Target | null;
   /** The shared subscription through which it matched ($share/<name>/<filter>), if any. */
   readonly share: string | null;
@@ -44,8 +48,9 @@ export interface Receiver {
   mayReceive(topic: string): boolean;
   deliver(publication: Publication, target: Target): void;
   /**
-   * Takes `count` whole QoS 0 PUBLISH packets at once: publication.buffer[start, end), all of publication.wireVersion, without RETAIN and
-   * without properties. They are of one topic unless publication.names is set: step() then finds the topic of each. `longest` is the size of the largest of them.
+   * Takes `count` whole QoS 0 PUBLISH packets at once: publication.buffer[start, end), all of publication.wireVersion,
+   * without RETAIN and without properties. They are of one topic unless publication.names is set: step() then finds the
+   * topic of each. `longest` is the size of the largest of them.
    */
   deliverRun(
     publication: Publication,
@@ -124,7 +129,10 @@ export interface Peer {
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */
 export interface Backlog {
-  /** The next message, null when there are no more, undefined when a while was spent and none found yet; a promise never rejects. */
+  /**
+   * The next message, null when there are no more, undefined when a while was spent and none found yet; a promise never
+   * rejects.
+   */
   next(): Message | null | undefined | Promise<Message | undefined>;
   readonly target: Target;
 }
@@ -135,14 +143,19 @@ export interface OutboxOptions {
   readonly journal: Journal;
   readonly limits: OutboxLimits;
   readonly stats: DeliveryStats;
-  /** Read right of the session's present user for a topic; asked again for what waited: rights are those of the moment of delivery. */
+  /**
+   * Read right of the session's present user for a topic; asked again for what waited: rights are those of the moment
+   * of delivery.
+   */
   readonly mayReceive: (topic: string) => boolean;
   /**
-   * Gives a message that this session cannot finish to another member of its shared subscription (MQTT 5.0 section 4.8.2). True when
-   * the journal was told of it there.
+   * Gives a message that this session cannot finish to another member of its shared subscription (MQTT 5.0 section
+   * 4.8.2). True when the journal was told of it there.
    */
   readonly redeliver: (share: string, message: Message, except: Receiver) => boolean;
-  /** Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over. */
+  /**
+   * Called when a message is dropped because the queue is full or the reader too slow; at most once until that is over.
+   */
   readonly onTrouble: (reason: 'queue-full' | 'slow') => void;
   /** Calls back when it is this session's turn again: for stored messages, of which there may be many. */
   readonly later: (go: () => void) => void;

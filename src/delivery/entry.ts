@@ -1,5 +1,6 @@
 // One outgoing message that has to be remembered: queued for a session, or in flight in a session that can be resumed.
-// Made and owned by outbox.ts; restored from store/. It is what the journal is told as well: one object a message, not two.
+// Made and owned by outbox.ts; restored from store/. It is what the journal is told as well: one object a message, not
+// two.
 import type { Message } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { QueuedState, StoredMessage } from '../store/store.ts';

@@ -1,5 +1,6 @@
-// Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for (MQTT 5.0 section 4.3, 3.1.1 section 4.3).
-// Used by outbox.ts for every such message: no object per message unless one has to be kept. Ring indexed by identifier.
+// Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for (MQTT 5.0 section 4.3,
+// 3.1.1 section 4.3). Used by outbox.ts for every such message: no object per message unless one has to be kept. Ring
+// indexed by identifier.
 import type { Entry } from './entry.ts';
 
 /** What a slot waits for. */

@@ -1,6 +1,7 @@
-// What one session is to be sent: its queue, its flow control and, while a client is connected, its output bytes.
-// One per session, made by the engines; router/ delivers to it, session/ attaches, detaches and acknowledges, its writer says when there is room.
-// Must not know subscriptions or sockets. Sources: MQTT 5.0 sections 4.3 to 4.6 and 4.9, 3.1.1 sections 4.3 to 4.6.
+// What one session is to be sent: its queue, its flow control and, while a client is connected, its output bytes. One
+// per session, made by the engines; router/ delivers to it, session/ attaches, detaches and acknowledges, its writer
+// says when there is room. Must not know subscriptions or sockets. Sources: MQTT 5.0 sections 4.3 to 4.6 and 4.9, 3.1.1
+// sections 4.3 to 4.6.
 import type { Clock } from '../base/clock.ts';
 import { Hold, type Message, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -108,7 +109,8 @@ export class Outbox implements SessionOutbox {
     }
     const direct = peer !== null && this.queue.length === 0 && this.inflight.count < this.window && this.hasRoom(peer);
     if (direct && !this.resumable && target.share === null) {
-      // The session ends with this connection and nothing is ever sent again on it [MQTT-4.4.0-1]: only the identifier is kept.
+      // The session ends with this connection and nothing is ever sent again on it [MQTT-4.4.0-1]: only the identifier
+      // is kept.
       const packetId = this.inflight.take(qos === 1 ? SENT_QOS1 : SENT_QOS2, null);
       if (!peer.publish(publication, qos, retain, false, packetId, target.subscriptionIdentifiers))
         this.inflight.free(packetId);
@@ -170,7 +172,9 @@ export class Outbox implements SessionOutbox {
     return true;
   }
 
-  /** PUBREC: answers PUBREL, or nothing when the client refused the message (reason code 0x80 and above) [MQTT-4.3.3-4]. */
+  /**
+   * PUBREC: answers PUBREL, or nothing when the client refused the message (reason code 0x80 and above) [MQTT-4.3.3-4].
+   */
   received(packetId: number, reasonCode: number): boolean {
     const peer = this.peer;
     const state = this.inflight.state(packetId);
@@ -184,7 +188,8 @@ export class Outbox implements SessionOutbox {
       const entry = this.inflight.entry(packetId);
       if (entry !== null) entry.state = 'received';
       if (entry?.stored === true) {
-        // PUBREL frees the identifier at the client: from then on a PUBLISH under it would be another message, also after a crash.
+        // PUBREL frees the identifier at the client: from then on a PUBLISH under it would be another message, also
+        // after a crash.
         this.journal.messageState(this.clientId, entry.sequence, 'received', packetId);
         this.releaseWhenStored(peer, packetId);
         return true;
@@ -207,7 +212,10 @@ export class Outbox implements SessionOutbox {
     return true;
   }
 
-  /** A client has connected: sends again what was not acknowledged, in the original order [MQTT-4.4.0-1] [MQTT-4.6.0-1], then what waited. */
+  /**
+   * A client has connected: sends again what was not acknowledged, in the original order [MQTT-4.4.0-1] [MQTT-4.6.0-1],
+   * then what waited.
+   */
   attach(client: Peer): void {
     const peer = new Sender(client, this.limits.topicAliases, this.clock, this.tally);
     this.peer = peer;
@@ -217,7 +225,8 @@ export class Outbox implements SessionOutbox {
     this.tally.recovered();
     const kept = this.inflight.kept();
     let under = 0;
-    // What exceeds the client's present Receive Maximum goes back to the front of the queue and keeps its identifier and DUP.
+    // What exceeds the client's present Receive Maximum goes back to the front of the queue and keeps its identifier
+    // and DUP.
     const later: Entry[] = [];
     for (const entry of kept) {
       if (this.inflight.state(entry.packetId) === RELEASED) {
@@ -332,7 +341,10 @@ export class Outbox implements SessionOutbox {
     this.journal.messageQueued(this.clientId, entry);
   }
 
-  /** Sends an entry that is kept until it is acknowledged. `publication` is its view. True when another session has stored it instead. */
+  /**
+   * Sends an entry that is kept until it is acknowledged. `publication` is its view. True when another session has
+   * stored it instead.
+   */
   private send(peer: Sender, entry: Entry, publication: Publication): boolean {
     entry.packetId = this.inflight.take(entry.qos === 1 ? SENT_QOS1 : SENT_QOS2, entry);
     this.tally.hold(entry.message, 1);
@@ -346,8 +358,9 @@ export class Outbox implements SessionOutbox {
   }
 
   /**
-   * A QoS 2 PUBLISH leaves when its Packet Identifier is durable: after a crash it has to come again under the same one, or the client
-   * would take it for another message. What comes behind such a message waits with it: order is kept over QoS levels.
+   * A QoS 2 PUBLISH leaves when its Packet Identifier is durable: after a crash it has to come again under the same
+   * one, or the client would take it for another message. What comes behind such a message waits with it: order is kept
+   * over QoS levels.
    */
   private mustWait(entry: Entry): boolean {
     return entry.stored && (entry.qos === 2 || this.unsettled > 0);
@@ -389,7 +402,10 @@ export class Outbox implements SessionOutbox {
     return stored;
   }
 
-  /** Leaves a message that the client cannot take to another member of the shared subscription. True when it was stored there. */
+  /**
+   * Leaves a message that the client cannot take to another member of the shared subscription. True when it was stored
+   * there.
+   */
   private pass(share: string | null, message: Message): boolean {
     if (share === null || !this.redeliver(share, message, this)) return false;
     // Its new place is written before it is gone from here.
@@ -406,7 +422,9 @@ export class Outbox implements SessionOutbox {
     this.write(peer, this.view, entry, true);
   }
 
-  /** Whether a message that waited may still go out: not expired [MQTT-3.3.2-5], and the user may still read the topic. */
+  /**
+   * Whether a message that waited may still go out: not expired [MQTT-3.3.2-5], and the user may still read the topic.
+   */
   private deliverable(entry: Entry): boolean {
     const message = entry.message;
     if (message.expiresAt > 0 && message.expiresAt <= this.clock.steady() && entry.state === 'queued') {

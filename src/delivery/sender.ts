@@ -1,6 +1,6 @@
 // The packets that go to one connected client: PUBLISH in the form its version, aliases and limits want, and PUBREL.
-// Made by outbox.ts when a client comes, gone with it. Writes into the client's output buffer; knows no queue and no session.
-// Sources: MQTT 5.0 sections 3.1.2.11.4, 3.3 and 3.6, 3.1.1 sections 3.3 and 3.6.
+// Made by outbox.ts when a client comes, gone with it. Writes into the client's output buffer; knows no queue and no
+// session. Sources: MQTT 5.0 sections 3.1.2.11.4, 3.3 and 3.6, 3.1.1 sections 3.3 and 3.6.
 import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';

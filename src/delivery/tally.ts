@@ -1,5 +1,5 @@
-// What one session has been sent and what it has lost, counted for itself and for all sessions together.
-// Used by outbox.ts and sender.ts: whatever is dropped goes through here, each reason under its own name. Logs nothing itself.
+// What one session has been sent and what it has lost, counted for itself and for all sessions together. Used by
+// outbox.ts and sender.ts: whatever is dropped goes through here, each reason under its own name. Logs nothing itself.
 import type { Message } from '../mqtt/message.ts';
 import type { DeliveryStats } from './delivery.ts';
 
@@ -74,7 +74,10 @@ export class Tally {
     return this.stats.full || (totalBytes > 0 && this.stats.queuedBytes >= totalBytes);
   }
 
-  /** A message waits or is in flight (1), or is not any more (-1). One that several sessions hold counts once, its entries each. */
+  /**
+   * A message waits or is in flight (1), or is not any more (-1). One that several sessions hold counts once, its
+   * entries each.
+   */
   hold(message: Message, sign: 1 | -1): void {
     const { stats } = this;
     if (sign === 1 ? message.holders++ === 0 : --message.holders === 0) stats.queuedBytes += sign * message.bytes;

@@ -1,5 +1,6 @@
 // Whether bridges may publish what they bring in, told before the first message is denied. Called by `tidegate check`.
-// Looks at the global ACL file and acl.rules only; a bridge's user is BRIDGE_USERS. What depends on the message is not judged.
+// Looks at the global ACL file and acl.rules only; a bridge's user is BRIDGE_USERS. What depends on the message is not
+// judged.
 import { type AclFile, loadAclFile } from '../auth/aclfile.ts';
 import type { Identity } from '../auth/auth.ts';
 import { Rules } from '../auth/rules.ts';
@@ -21,7 +22,10 @@ interface Inbound {
   readonly topics: readonly string[];
 }
 
-/** A warning for each bridge that brings messages in and may publish none of them, or not on a topic that its rules name. */
+/**
+ * A warning for each bridge that brings messages in and may publish none of them, or not on a topic that its rules
+ * name.
+ */
 export async function bridgeRights(config: Config): Promise<Problem[]> {
   const { aclFile, acl, noMatch } = config.auth;
   const file = aclFile === null ? null : await loadAclFile(aclFile).catch(() => null);

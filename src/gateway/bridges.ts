@@ -1,6 +1,6 @@
-// Bridges as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked.
-// Built by gateway.ts; console/ asks it. A change that is not valid changes nothing and says where in the document it is wrong; one that is to
-// be kept is written to tidegate.d (kept.ts) before it comes into force.
+// Bridges as REST, console and `ctl` see and change them: documents in, checked views out, secrets masked. Built by
+// gateway.ts; console/ asks it. A change that is not valid changes nothing and says where in the document it is wrong;
+// one that is to be kept is written to tidegate.d (kept.ts) before it comes into force.
 import type { BridgeOptions, BridgeStatus, BridgeType } from '../bridge/bridge.ts';
 import { publishOf } from '../bridge/nng/incoming.ts';
 import { buildFrame } from '../bridge/nng/outgoing.ts';

@@ -1,5 +1,6 @@
-// The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics). Loaded by gateway.ts when one is configured.
-// Hands console/ the parts of a running gateway as its seam wants them. Decides nothing: who may do what is console/'s matter.
+// The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics). Loaded by gateway.ts when
+// one is configured. Hands console/ the parts of a running gateway as its seam wants them. Decides nothing: who may do
+// what is console/'s matter.
 import { hostname } from 'node:os';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';

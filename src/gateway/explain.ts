@@ -1,5 +1,6 @@
-// Why a client may do something or not, for `ctl explain` and the console. Called by console.ts for the REST API.
-// A client that has a session is judged as it is, with what its token brought, whether it is here or away. Changes nothing.
+// Why a client may do something or not, for `ctl explain` and the console. Called by console.ts for the REST API. A
+// client that has a session is judged as it is, with what its token brought, whether it is here or away. Changes
+// nothing.
 import type { Identity } from '../auth/auth.ts';
 import type { AccessControl } from '../auth/chain.ts';
 import type { Engine } from '../broker/broker.ts';

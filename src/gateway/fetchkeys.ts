@@ -1,5 +1,5 @@
-// How auth/ fetches the keys of tokens: one bounded GET over the transport layer. Handed to AccessControl by gateway.ts.
-// A server without a certificate that holds is never believed: there is no way to switch that off.
+// How auth/ fetches the keys of tokens: one bounded GET over the transport layer. Handed to AccessControl by
+// gateway.ts. A server without a certificate that holds is never believed: there is no way to switch that off.
 import type { FetchKeys } from '../auth/remotekeys.ts';
 
 export const fetchKeys: FetchKeys = async (url, { caFile, certFile, certKeyFile, timeoutMs, maxBytes, signal }) => {

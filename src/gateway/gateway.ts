@@ -1,5 +1,6 @@
-// The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts and index.ts.
-// Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the configuration asks for them.
+// The wiring: builds every stage left to right, starts them in that order, stops them in reverse. Used by cli/start.ts
+// and index.ts. Decides nothing about MQTT, SP or HTTP; knows only who needs whom. Optional parts are loaded when the
+// configuration asks for them.
 //
 // Map (made by `make docs`):
 //   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
@@ -68,7 +69,9 @@ const CLIENTS_SHARE = 0.4;
 export interface GatewayParts {
   readonly log: Log;
   readonly clock: Clock;
-  /** Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig. */
+  /**
+   * Reads the configuration of this start again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig.
+   */
   readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
@@ -214,7 +217,10 @@ export class Gateway implements Service {
     log('info', 'GW-STOPPED');
   }
 
-  /** Reads the configuration again and applies what differs. A file that is wrong changes nothing; the outcome is logged. */
+  /**
+   * Reads the configuration again and applies what differs. A file that is wrong changes nothing; the outcome is
+   * logged.
+   */
   reload(): Promise<ChangeResult> {
     return this.current.reload();
   }
@@ -330,7 +336,10 @@ export class Gateway implements Service {
     return bridges;
   }
 
-  /** Takes the place of the one before, which goes on where this one is wrong; nothing is loaded where none is configured. */
+  /**
+   * Takes the place of the one before, which goes on where this one is wrong; nothing is loaded where none is
+   * configured.
+   */
   private async startWebhook(config: Config): Promise<void> {
     const before = this.webhook;
     const next = config.webhook === null ? null : await this.makeWebhook(config.webhook);
@@ -385,7 +394,10 @@ export class Gateway implements Service {
     );
   }
 
-  /** Starts the proxies when there are some for the first time, else applies what differs. Gives the names of those that failed. */
+  /**
+   * Starts the proxies when there are some for the first time, else applies what differs. Gives the names of those that
+   * failed.
+   */
   private async applyProxies(config: Config): Promise<string[]> {
     const options = proxiesOptions(config);
     if (this.proxies !== null) return this.proxies.apply(options);

@@ -1,5 +1,6 @@
-// The functions of a program that embeds the gateway: checks what was given, and tells it what happens. Called by gateway.ts and index.ts.
-// Those that decide are asked by auth/hooks.ts. Here nobody waits for an answer; what goes wrong in one is counted and logged.
+// The functions of a program that embeds the gateway: checks what was given, and tells it what happens. Called by
+// gateway.ts and index.ts. Those that decide are asked by auth/hooks.ts. Here nobody waits for an answer; what goes
+// wrong in one is counted and logged.
 import { type AuthHooks, type HookDeps, Hooks } from '../auth/hooks.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Broker, BrokerEvent, ClientView, LocalReceiver } from '../broker/broker.ts';
@@ -48,8 +49,8 @@ const NAMES = {
 } as const satisfies Record<keyof GatewayHooks, true>;
 
 /**
- * A copy of the hooks that are set, or null when none is. Throws CFG-INVALID for anything else: a misspelt name would be a check that is
- * never made.
+ * A copy of the hooks that are set, or null when none is. Throws CFG-INVALID for anything else: a misspelt name would
+ * be a check that is never made.
  */
 export function checkHooks(given: unknown): GatewayHooks | null {
   if (given === undefined || given === null) return null;

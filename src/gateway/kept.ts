@@ -1,6 +1,6 @@
 // Keeps changes made at run time: writes tidegate.d/50-console.conf beside the main configuration file, all or nothing.
-// Made by running.ts, which calls it for one change after the other. Touches no other file, and this one only with a text that
-// was read as part of the whole configuration before and says what was asked for.
+// Made by running.ts, which calls it for one change after the other. Touches no other file, and this one only with a
+// text that was read as part of the whole configuration before and says what was asked for.
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errorText } from '../base/errors.ts';
@@ -116,7 +116,10 @@ async function readIfThere(file: string): Promise<string | null> {
   }
 }
 
-/** Old or new, whenever the power fails: written beside it, on the disk before it takes the name. Only its owner may read it. */
+/**
+ * Old or new, whenever the power fails: written beside it, on the disk before it takes the name. Only its owner may
+ * read it.
+ */
 async function replace(file: string, text: string): Promise<void> {
   const folder = path.dirname(file);
   await mkdir(folder, { mode: 0o700, recursive: true });

@@ -1,5 +1,5 @@
-// The configuration's schema as a flat list of keys, for the console. Given to console/ by console.ts; called only when somebody asks.
-// Defaults are shown in the form that `check --print` shows values in, so that both can be compared.
+// The configuration's schema as a flat list of keys, for the console. Given to console/ by console.ts; called only when
+// somebody asks. Defaults are shown in the form that `check --print` shows values in, so that both can be compared.
 import type { Fields, Key } from '../config/schema/key.ts';
 import { SECTIONS } from '../config/schema/schema.ts';
 import { DEFAULTS, Sink } from '../config/sink.ts';

@@ -1,5 +1,5 @@
-// The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload, counts what is refused at the door.
-// Built by gateway.ts. Connections belong to the broker; closing a listener does not touch them.
+// The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload, counts what is
+// refused at the door. Built by gateway.ts. Connections belong to the broker; closing a listener does not touch them.
 import type { AccessControl } from '../auth/chain.ts';
 import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
@@ -121,7 +121,10 @@ export class Listeners {
     return failed;
   }
 
-  /** Certificates are read again; connections keep those they began with. Gives the names of listeners whose files are bad. */
+  /**
+   * Certificates are read again; connections keep those they began with. Gives the names of listeners whose files are
+   * bad.
+   */
   async reloadCertificates(): Promise<string[]> {
     const failed: string[] = [];
     for (const [name, { listener }] of this.open) {

@@ -1,6 +1,6 @@
-// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at start, by
-// running.ts at reload, by bridges.ts and console.ts for what they own.
-// Pure: opens nothing. Secrets pass through and are never shown.
+// From the configuration to what each stage is built from: the only place that knows both. Called by gateway.ts at
+// start, by running.ts at reload, by bridges.ts and console.ts for what they own. Pure: opens nothing. Secrets pass
+// through and are never shown.
 import { totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
@@ -16,8 +16,8 @@ import type { ProxiesOptions } from '../proxy/proxies.ts';
 import type { SessionLimits } from '../session/session.ts';
 
 /**
- * Bytes of a CONNECT: it is held in memory before anybody knows who sends it. One field may be as long as MQTT lets it be (65,535 bytes), with
- * room for the others; client id, will, user and password of 64 KB each are no client's.
+ * Bytes of a CONNECT: it is held in memory before anybody knows who sends it. One field may be as long as MQTT lets it
+ * be (65,535 bytes), with room for the others; client id, will, user and password of 64 KB each are no client's.
  */
 const MAX_CONNECT_BYTES = 131_072;
 
@@ -32,8 +32,9 @@ function bounded(limit: number, most: number, small: boolean): number {
 }
 
 /**
- * 0 chooses: a quarter of the memory of the machine or of its control group, at least 64 MB and at most 1 GB; and no more than a quarter of
- * the heap that V8 takes, since the worst of it lies there. On a small machine an eighth, 16 MB to 64 MB.
+ * 0 chooses: a quarter of the memory of the machine or of its control group, at least 64 MB and at most 1 GB; and no
+ * more than a quarter of the heap that V8 takes, since the worst of it lies there. On a small machine an eighth, 16 MB
+ * to 64 MB.
  */
 function memoryBudget(configured: number, small: boolean): number {
   if (configured > 0) return configured;
@@ -44,7 +45,10 @@ function memoryBudget(configured: number, small: boolean): number {
   return Math.min(quarter, Math.floor(getHeapStatistics().heap_size_limit / 4));
 }
 
-/** Publishers are slowed down at one memory budget; at so many of them, which only sessions that are away can reach, queues count as full. */
+/**
+ * Publishers are slowed down at one memory budget; at so many of them, which only sessions that are away can reach,
+ * queues count as full.
+ */
 const FULL_BUDGETS = 1.5;
 
 export function sessionLimits(config: Config): SessionLimits {
@@ -127,7 +131,10 @@ function webUsers(http: HttpServerConfig | null): WebUser[] {
   return (http?.users ?? []).map((user) => ({ ...user, hashed: looksHashed(user.password) }));
 }
 
-/** @param started what the server was started with: where it listens and how it asks who comes in does not change while it runs */
+/**
+ * @param started what the server was started with: where it listens and how it asks who comes in does not change while
+ * it runs
+ */
 export function httpSettings(started: HttpServerConfig, now: HttpServerConfig): HttpSettings {
   const key = now.jwtPublicKeyfile;
   return {

@@ -1,5 +1,6 @@
-// Rules as the gateway has them: the engine, loaded when the first rule is configured, between the broker, NNG bridges and the webhook.
-// Made by gateway.ts; running.ts has it check a configuration before it is taken, REST and console ask it for what runs and for trials.
+// Rules as the gateway has them: the engine, loaded when the first rule is configured, between the broker, NNG bridges
+// and the webhook. Made by gateway.ts; running.ts has it check a configuration before it is taken, REST and console ask
+// it for what runs and for trials.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -47,7 +48,10 @@ export function problemsOf(engine: Pick<Rules, 'check'>, rules: readonly RuleCon
   });
 }
 
-/** Throws ConfigError with everything that is wrong with the expressions of a configuration. For `check`, before anything runs. */
+/**
+ * Throws ConfigError with everything that is wrong with the expressions of a configuration. For `check`, before
+ * anything runs.
+ */
 export async function checkRules(config: Config): Promise<void> {
   if (config.rules.length === 0) return;
   const { RuleChecker } = await import('../rules/engine.ts');

@@ -1,6 +1,7 @@
-// The configuration of a running gateway: what holds now, and how another one comes into force (SIGHUP, REST) piece by piece.
-// Made by gateway.ts. A configuration that is wrong changes nothing; what could not be applied is logged, counted and told.
-// Users and rights come first and as one unit: whatever fails later, nobody keeps a right that was taken away.
+// The configuration of a running gateway: what holds now, and how another one comes into force (SIGHUP, REST) piece by
+// piece. Made by gateway.ts. A configuration that is wrong changes nothing; what could not be applied is logged,
+// counted and told. Users and rights come first and as one unit: whatever fails later, nobody keeps a right that was
+// taken away.
 import type { AccessControl } from '../auth/chain.ts';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -38,7 +39,10 @@ export interface Part {
 export interface RunningConfigParts {
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Reads the configuration again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig, and for what cannot run here. */
+  /**
+   * Reads the configuration again, `set` on top, `kept` as LoadOptions has it. Throws like loadConfig, and for what
+   * cannot run here.
+   */
   readonly load: LoadKept;
   readonly relog: (log: LogConfig) => void;
   /** null while the gateway is not ready. */
@@ -95,7 +99,10 @@ export class RunningConfig {
     return this.inLine(() => this.reloadNow(this.set));
   }
 
-  /** Has a change written to tidegate.d and brought into force, in line with reloads. `what` is for the log. Never rejects. */
+  /**
+   * Has a change written to tidegate.d and brought into force, in line with reloads. `what` is for the log. Never
+   * rejects.
+   */
   keep(what: string, planner: Planner): Promise<ChangeResult> {
     return this.inLine(() => this.kept.change(what, planner));
   }
@@ -172,7 +179,9 @@ export class RunningConfig {
     this.ok.value = outcome === 'applied' ? 1 : 0;
   }
 
-  /** @param sparing bridges that were changed at run time stay as they are, unless what files say of bridges has changed */
+  /**
+   * @param sparing bridges that were changed at run time stay as they are, unless what files say of bridges has changed
+   */
   private async reloadNow(set: ReadonlyMap<string, string>, sparing = false): Promise<ChangeResult> {
     const running = this.parts.running();
     if (running === null) return this.refused('the gateway is not running');

@@ -16,7 +16,10 @@ function freeBytes(file: string): number | null {
   }
 }
 
-/** Milliseconds that half and 99 of 100 observations of a histogram of seconds did not exceed; null before the first one. */
+/**
+ * Milliseconds that half and 99 of 100 observations of a histogram of seconds did not exceed; null before the first
+ * one.
+ */
 function times(metrics: Metrics, name: string): { p50: Json; p99: Json } {
   const histogram = metrics.histogramOf(`tidegate_store_${name}_seconds`);
   if (histogram === undefined || histogram.count === 0) return { p50: null, p99: null };

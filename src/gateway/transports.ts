@@ -1,5 +1,6 @@
-// The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind, TLS and WebSocket loaded when first needed.
-// Called by gateway.ts, listeners.ts and `tidegate nng`; but for MemoryNetwork the only place outside transport/ that names its files.
+// The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind, TLS and WebSocket
+// loaded when first needed. Called by gateway.ts, listeners.ts and `tidegate nng`; but for MemoryNetwork the only place
+// outside transport/ that names its files.
 import { lookup } from 'node:dns/promises';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';

@@ -1,5 +1,5 @@
-// Passwords of http_server that are kept as hashes: comparing them for console/, which knows no hashes. Loaded by console.ts with the
-// console or the metrics server. Never shows a password or hash.
+// Passwords of http_server that are kept as hashes: comparing them for console/, which knows no hashes. Loaded by
+// console.ts with the console or the metrics server. Never shows a password or hash.
 import { loadArgon2, makePbkdf2, verifyHash } from '../auth/hash.ts';
 import { GatewayError } from '../base/errors.ts';
 import { parseHash } from '../base/passwordhash.ts';

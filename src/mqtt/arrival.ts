@@ -1,5 +1,6 @@
-// How a client came (Arrival) as one JSON text and back: in the rows of sessions and publishers, and in the lines of `tidegate store`.
-// Called by store/, cli/store and broker/aedes. What cannot be read is not known (null), and what is not known is denied by auth/.
+// How a client came (Arrival) as one JSON text and back: in the rows of sessions and publishers, and in the lines of
+// `tidegate store`. Called by store/, cli/store and broker/aedes. What cannot be read is not known (null), and what is
+// not known is denied by auth/.
 import type { Arrival, Via } from './message.ts';
 
 const VIAS: readonly Via[] = ['anonymous', 'unchecked', 'users', 'token', 'http', 'certificate', 'hook'];

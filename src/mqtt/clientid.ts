@@ -1,4 +1,8 @@
-// Client Identifiers that no client can have. Used by broker/native/engine.ts and bridge/mqtt/bridges.ts to tell stored sessions apart.
+// Client Identifiers that no client can have. Used by broker/native/engine.ts and bridge/mqtt/bridges.ts to tell stored
+// sessions apart.
 
-/** Begins those of the sessions that bridges keep at remote brokers: CONNECT with a control character in it is refused (codec/connect.ts). */
+/**
+ * Begins those of the sessions that bridges keep at remote brokers: CONNECT with a control character in it is refused
+ * (codec/connect.ts).
+ */
 export const BRIDGE_SESSION = '\u0001';

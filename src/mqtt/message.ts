@@ -1,6 +1,7 @@
-// An Application Message in its two lives. A Publication is a PUBLISH that is being handled right now: a reusable view into the
-// bytes it arrived in, valid until the handler returns. A Message is the copy that outlives them: in flight, queued, retained, spooled.
-// Made by session/ (from the wire) and by internal clients; read by router/, delivery/ and bridge/.
+// An Application Message in its two lives. A Publication is a PUBLISH that is being handled right now: a reusable view
+// into the bytes it arrived in, valid until the handler returns. A Message is the copy that outlives them: in flight,
+// queued, retained, spooled. Made by session/ (from the wire) and by internal clients; read by router/, delivery/ and
+// bridge/.
 import { textBytes } from '../base/ledger.ts';
 import { SHARE_BYTES, SharedBytes } from '../base/sharedbytes.ts';
 import type { Slab } from '../base/slab.ts';
@@ -8,8 +9,8 @@ import type { Qos, Version } from './packet.ts';
 import { type Properties, propertiesMemory } from './property.ts';
 
 /**
- * What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured; `hook`: a function of the
- * embedding program.
+ * What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured; `hook`: a
+ * function of the embedding program.
  */
 export type Via = 'anonymous' | 'unchecked' | 'users' | 'token' | 'http' | 'certificate' | 'hook';
 
@@ -87,11 +88,14 @@ export class Message {
 }
 
 /**
- * Something the acknowledgement of a publish has to wait for: a commit, or room in a peer's queue.
- * add() before each wait, done() after it; when all are done, the callbacks run once with 0 or the worst reason code given.
+ * Something the acknowledgement of a publish has to wait for: a commit, or room in a peer's queue. add() before each
+ * wait, done() after it; when all are done, the callbacks run once with 0 or the worst reason code given.
  */
 export class Hold {
-  /** A receiver has not taken the message: it has to come again. False while a failure means only that it is not on the disk yet. */
+  /**
+   * A receiver has not taken the message: it has to come again. False while a failure means only that it is not on the
+   * disk yet.
+   */
   refused = false;
   private waits = 0;
   private reasonCode = 0;
@@ -106,7 +110,10 @@ export class Hold {
     this.settled(reasonCode);
   }
 
-  /** In the place of done(): what was to be stored is still in memory, in its order, and is stored as soon as that is possible. */
+  /**
+   * In the place of done(): what was to be stored is still in memory, in its order, and is stored as soon as that is
+   * possible.
+   */
   unstored(reasonCode: number): void {
     this.settled(reasonCode);
   }
@@ -167,8 +174,9 @@ export class Publication {
   payloadStart = 0;
   payloadEnd = 0;
   /**
-   * The whole packet as received is buffer[packetStart, payloadEnd) when its topic and properties may go out as they are to a client of
-   * the same form (`wireVersion` 5 or not 5); -1 when not. DUP, RETAIN and Packet Identifier (at packetIdAt, 0 at QoS 0) are the reader's to set.
+   * The whole packet as received is buffer[packetStart, payloadEnd) when its topic and properties may go out as they
+   * are to a client of the same form (`wireVersion` 5 or not 5); -1 when not. DUP, RETAIN and Packet Identifier (at
+   * packetIdAt, 0 at QoS 0) are the reader's to set.
    */
   packetStart = -1;
   packetIdAt = 0;
@@ -179,7 +187,10 @@ export class Publication {
   names: TopicNames | null = null;
   /** Set by whoever told the journal of it: the acknowledgement then waits for the commit. */
   stored = false;
-  /** Accepted before (a will, a message of a member that has gone): a store that takes nothing new takes it all the same. */
+  /**
+   * Accepted before (a will, a message of a member that has gone): a store that takes nothing new takes it all the
+   * same.
+   */
   promised = false;
   origin: Origin;
   private kept: Message | null = null;
@@ -207,7 +218,10 @@ export class Publication {
     this.shared = null;
   }
 
-  /** `shared` when the payload is most of it, and large: not for the messages of a run, nor for what is little beside its properties. */
+  /**
+   * `shared` when the payload is most of it, and large: not for the messages of a run, nor for what is little beside
+   * its properties.
+   */
   get large(): SharedBytes | null {
     const { shared } = this;
     const bytes = this.payloadEnd - this.payloadStart;
@@ -215,8 +229,8 @@ export class Publication {
   }
 
   /**
-   * Copies a large payload, with the packet around it, for all who are going to send or keep it. True when it was copied: the caller says
-   * then when it is handled.
+   * Copies a large payload, with the packet around it, for all who are going to send or keep it. True when it was
+   * copied: the caller says then when it is handled.
    */
   share(): boolean {
     if (this.shared !== null || this.payloadEnd - this.payloadStart < SHARE_BYTES) return false;
@@ -238,8 +252,8 @@ export class Publication {
   }
 
   /**
-   * Makes this the view of the packet at `at`, one of a run of whole QoS 0 PUBLISH packets without properties; returns the
-   * offset behind it. The run was checked when it was read (layout: codec/publish.ts).
+   * Makes this the view of the packet at `at`, one of a run of whole QoS 0 PUBLISH packets without properties; returns
+   * the offset behind it. The run was checked when it was read (layout: codec/publish.ts).
    */
   step(at: number): number {
     const buffer = this.buffer;

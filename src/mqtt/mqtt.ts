@@ -1,5 +1,5 @@
-// SEAM of mqtt/: the vocabulary of MQTT 3.1, 3.1.1 and 5.0 as pure data and functions: packets, properties, reason codes, topics, messages.
-// Knows no bytes (codec/) and no connections (transport/). Import from where a thing is made.
+// SEAM of mqtt/: the vocabulary of MQTT 3.1, 3.1.1 and 5.0 as pure data and functions: packets, properties, reason
+// codes, topics, messages. Knows no bytes (codec/) and no connections (transport/). Import from where a thing is made.
 //
 // Map (made by `make docs`):
 //   arrival.ts   How a client came (Arrival) as one JSON text and back

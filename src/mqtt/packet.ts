@@ -1,5 +1,6 @@
 // The Control Packets of MQTT 3.1, 3.1.1 and 5.0 as plain objects, and their type numbers (MQTT 5.0 section 2.1.2).
-// Made and read by codec/, used by session/, bridge/ and proxy/. PUBLISH has a form of its own for the hot path: message.ts.
+// Made and read by codec/, used by session/, bridge/ and proxy/. PUBLISH has a form of its own for the hot path:
+// message.ts.
 import type { Properties } from './property.ts';
 
 /** Packet types: the high four bits of the first byte. */

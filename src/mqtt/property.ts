@@ -1,5 +1,5 @@
-// MQTT 5.0 properties as data (section 2.2.2.2): one row each with identifier, wire type and the packets that may carry it.
-// Read by codec/property.ts, which needs no other knowledge of any property. A new property is one row here.
+// MQTT 5.0 properties as data (section 2.2.2.2): one row each with identifier, wire type and the packets that may carry
+// it. Read by codec/property.ts, which needs no other knowledge of any property. A new property is one row here.
 import { BUFFER_BYTES, OBJECT_BYTES, textBytes } from '../base/ledger.ts';
 import {
   AUTH,

@@ -81,7 +81,10 @@ export function reasonText(reasonCode: number): string {
   return TEXTS.get(reasonCode) ?? `reason code 0x${reasonCode.toString(16)}`;
 }
 
-/** CONNACK return codes of 3.1 and 3.1.1 (3.1.1 section 3.2.2.3) for reason codes of 5.0; everything else is 3, server unavailable. */
+/**
+ * CONNACK return codes of 3.1 and 3.1.1 (3.1.1 section 3.2.2.3) for reason codes of 5.0; everything else is 3, server
+ * unavailable.
+ */
 const RETURN_CODES: ReadonlyMap<number, number> = new Map([
   [SUCCESS, 0],
   [UNSUPPORTED_PROTOCOL_VERSION, 1],
@@ -123,7 +126,9 @@ const REASONS: ReadonlyMap<number, ReadonlySet<number>> = new Map([
   [AUTH, new Set([0x00, 0x18, 0x19])],
 ]);
 
-/** True when a packet of this type may carry the code: reason codes in 5.0, return codes of CONNACK and SUBACK before. */
+/**
+ * True when a packet of this type may carry the code: reason codes in 5.0, return codes of CONNACK and SUBACK before.
+ */
 export function isReasonCode(version: Version, type: number, code: number): boolean {
   if (version === 5) return REASONS.get(type)?.has(code) ?? false;
   if (type === CONNACK) return code <= 5;

@@ -1,6 +1,7 @@
-// Topics with placeholders: {1} {2} ... for what a filter's wildcards matched, {topic}, {suffix}, {json:a.b} for a field of the payload.
-// Called by bridge/nng/ and rules/; without {json:} only when a rule or topic is new. What is no known placeholder stays as it is written.
-// A field never becomes more than one level and never a wildcard. Source: docs/nng-bridges.md, docs/local-analytics.md.
+// Topics with placeholders: {1} {2} ... for what a filter's wildcards matched, {topic}, {suffix}, {json:a.b} for a
+// field of the payload. Called by bridge/nng/ and rules/; without {json:} only when a rule or topic is new. What is no
+// known placeholder stays as it is written. A field never becomes more than one level and never a wildcard. Source:
+// docs/nng-bridges.md, docs/local-analytics.md.
 import { jsonAt } from '../base/json.ts';
 import { captures } from './topic.ts';
 
@@ -100,7 +101,10 @@ export function wildcardCount(filter: string): number {
   return filter.split('/').filter((level) => level === '+' || level === '#').length;
 }
 
-/** What each wildcard of `filter` stands for in `topic`, which matches it; # stands for the rest with its slashes, "" for the parent. */
+/**
+ * What each wildcard of `filter` stands for in `topic`, which matches it; # stands for the rest with its slashes, ""
+ * for the parent.
+ */
 export function capturesOf(filter: string, topic: string): string[] {
   return captures(filter, topic).map((level) => level ?? '');
 }

@@ -1,7 +1,8 @@
-// Topic Names and Topic Filters (MQTT 5.0 sections 4.7 and 4.8.2, 3.1.1 section 4.7): validity, levels, shared subscriptions, matching.
-// Called by codec/, auth/, session/, broker/, bridge/, proxy/, console/ and cli/. Pure; works on strings, never throws.
-// Policy: U+0000 and unpaired surrogates are refused; other control characters are accepted in topics, as the specifications allow
-// ([MQTT-1.5.4-2] forbids only U+0000): refusing them makes a client that re-sends the message after a reconnect fail for ever.
+// Topic Names and Topic Filters (MQTT 5.0 sections 4.7 and 4.8.2, 3.1.1 section 4.7): validity, levels, shared
+// subscriptions, matching. Called by codec/, auth/, session/, broker/, bridge/, proxy/, console/ and cli/. Pure; works
+// on strings, never throws. Policy: U+0000 and unpaired surrogates are refused; other control characters are accepted
+// in topics, as the specifications allow ([MQTT-1.5.4-2] forbids only U+0000): refusing them makes a client that
+// re-sends the message after a reconnect fail for ever.
 
 /** Longest Topic Name or Topic Filter in UTF-8 bytes [MQTT-4.7.3-3]. */
 export const TOPIC_MAX_BYTES = 65_535;
@@ -19,7 +20,10 @@ function fits(text: string): boolean {
   return text.length <= TOPIC_MAX_BYTES && Buffer.byteLength(text) <= TOPIC_MAX_BYTES;
 }
 
-/** True when `text` may be the topic of a message: 1 to 65,535 bytes, no wildcard, no U+0000 [MQTT-3.3.2-2] [MQTT-4.7.1-1] [MQTT-4.7.3-2]. */
+/**
+ * True when `text` may be the topic of a message: 1 to 65,535 bytes, no wildcard, no U+0000 [MQTT-3.3.2-2]
+ * [MQTT-4.7.1-1] [MQTT-4.7.3-2].
+ */
 export function isTopicName(text: string): boolean {
   if (!fits(text)) return false;
   for (let i = 0; i < text.length; i++) {
@@ -31,8 +35,8 @@ export function isTopicName(text: string): boolean {
 }
 
 /**
- * True when `text` may be a Topic Filter: 1 to 65,535 bytes, no U+0000, '#' only as the whole last level [MQTT-4.7.1-1 of 5.0],
- * '+' only as a whole level [MQTT-4.7.1-2]. A shared subscription needs parseShare() as well.
+ * True when `text` may be a Topic Filter: 1 to 65,535 bytes, no U+0000, '#' only as the whole last level [MQTT-4.7.1-1
+ * of 5.0], '+' only as a whole level [MQTT-4.7.1-2]. A shared subscription needs parseShare() as well.
  */
 export function isTopicFilter(text: string): boolean {
   if (!fits(text)) return false;
@@ -64,7 +68,10 @@ export function levels(text: string): string[] {
   return text.split('/');
 }
 
-/** True when `text` has more than `max` levels. Stops counting there: a topic of 30,000 slashes costs no more than one of `max`. */
+/**
+ * True when `text` has more than `max` levels. Stops counting there: a topic of 30,000 slashes costs no more than one
+ * of `max`.
+ */
 export function exceedsLevels(text: string, max: number): boolean {
   let at = -1;
   for (let count = 1; count <= max; count++) {
@@ -86,8 +93,8 @@ export function isShared(filter: string): boolean {
 }
 
 /**
- * Takes `$share/<shareName>/<topicFilter>` apart; null when it is not of this form: the name is at least one character without
- * '/', '+', '#' and is followed by '/' and a valid Topic Filter [MQTT-4.8.2-1] [MQTT-4.8.2-2].
+ * Takes `$share/<shareName>/<topicFilter>` apart; null when it is not of this form: the name is at least one character
+ * without '/', '+', '#' and is followed by '/' and a valid Topic Filter [MQTT-4.8.2-1] [MQTT-4.8.2-2].
  */
 export function parseShare(filter: string): Share | null {
   if (!isShared(filter) || !fits(filter)) return null;
@@ -100,8 +107,8 @@ export function parseShare(filter: string): Share | null {
 }
 
 /**
- * True when the Topic Name matches the Topic Filter (section 4.7). Plain and slow, O(levels): the reference that the router's trie is
- * tested against, and good enough where one filter meets one topic. Both must be valid.
+ * True when the Topic Name matches the Topic Filter (section 4.7). Plain and slow, O(levels): the reference that the
+ * router's trie is tested against, and good enough where one filter meets one topic. Both must be valid.
  */
 export function matches(filter: string, topic: string): boolean {
   const wanted = levels(filter);
@@ -118,8 +125,8 @@ export function matches(filter: string, topic: string): boolean {
 }
 
 /**
- * What each wildcard of `filter` stands for in `topic`, which matches it, in order: '+' for a level, '#' for the rest with its slashes,
- * or for null at the parent level itself.
+ * What each wildcard of `filter` stands for in `topic`, which matches it, in order: '+' for a level, '#' for the rest
+ * with its slashes, or for null at the parent level itself.
  */
 export function captures(filter: string, topic: string): (string | null)[] {
   const given = levels(topic);

@@ -1,13 +1,16 @@
-// The access log of the proxy: one line for each connection, in NGINX's escaping or as JSON, to a file that others may move away.
-// Opened by proxies.ts, one writer for each path however many proxies write to it. Lines wait in memory while the disk is busy, up to a
-// bound; beyond that they are lost and counted. A password is never in an entry.
-// Source: NGINX, ngx_stream_log_module (escape=default: bytes below 32, above 126, quote and backslash as \xXX; - for what is missing).
+// The access log of the proxy: one line for each connection, in NGINX's escaping or as JSON, to a file that others may
+// move away. Opened by proxies.ts, one writer for each path however many proxies write to it. Lines wait in memory
+// while the disk is busy, up to a bound; beyond that they are lost and counted. A password is never in an entry.
+// Source: NGINX, ngx_stream_log_module (escape=default: bytes below 32, above 126, quote and backslash as \xXX; - for
+// what is missing).
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, write, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { Cell } from '../base/metrics.ts';
 import type { Facts } from './facts.ts';
 
-/** 200 ended normally, 400 bytes that cannot be taken, 403 not allowed, 500 nowhere to go, 502 no server, 503 a limit. */
+/**
+ * 200 ended normally, 400 bytes that cannot be taken, 403 not allowed, 500 nowhere to go, 502 no server, 503 a limit.
+ */
 export type Status = 200 | 400 | 403 | 500 | 502 | 503;
 /** Of connections that reached no server. */
 export const FAULTS = [400, 403, 500, 502, 503] as const;
@@ -65,10 +68,14 @@ export function jsonText(fields: Readonly<Record<string, string | number | null>
   return `${line.replace(ODD, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 }
 
-/** What JSON leaves as it is and terminals do not: DEL and C1, line separators, bidirectional and zero-width controls. */
+/**
+ * What JSON leaves as it is and terminals do not: DEL and C1, line separators, bidirectional and zero-width controls.
+ */
 const ODD = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** remote [time] listener version "client id" "username" "rewritten id" "servers" status received sent seconds "reason" */
+/**
+ * remote [time] listener version "client id" "username" "rewritten id" "servers" status received sent seconds "reason"
+ */
 export function textLine(entry: Entry): string {
   const remote = entry.remotePort === '' ? entry.remoteAddress : `${entry.remoteAddress}:${entry.remotePort}`;
   const servers = entry.upstreams.length === 0 ? null : entry.upstreams.join(', ');
@@ -160,7 +167,10 @@ export class AccessLog {
     if (!this.writing) this.writeNext();
   }
 
-  /** Goes on in a new file of that name, after somebody has moved the old one away; in the old one when that cannot be opened. */
+  /**
+   * Goes on in a new file of that name, after somebody has moved the old one away; in the old one when that cannot be
+   * opened.
+   */
   reopen(): void {
     const old = this.fd;
     try {

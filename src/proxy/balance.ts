@@ -1,6 +1,6 @@
-// Which peer gets the next connection: NGINX's methods for streams, choice by choice as NGINX makes them.
-// A Selection lives for one client, from its first try to its last; pool.ts makes it, relay.ts asks it. Pure but for the peers' counters.
-// Source: NGINX, ngx_stream_upstream_{round_robin,least_conn,hash,random}_module.
+// Which peer gets the next connection: NGINX's methods for streams, choice by choice as NGINX makes them. A Selection
+// lives for one client, from its first try to its last; pool.ts makes it, relay.ts asks it. Pure but for the peers'
+// counters. Source: NGINX, ngx_stream_upstream_{round_robin,least_conn,hash,random}_module.
 import { crc32 } from 'node:zlib';
 import type { Peer } from './peer.ts';
 import type { UpstreamOptions } from './proxy.ts';
@@ -55,7 +55,10 @@ export class Selection {
     this.tries = up(of.primary.peers) + (of.backup === null ? 0 : up(of.backup.peers));
   }
 
-  /** The next peer to try, counted as a connection of it; null when none can be used. O(peers), consistent hashing O(points) at worst. */
+  /**
+   * The next peer to try, counted as a connection of it; null when none can be used. O(peers), consistent hashing
+   * O(points) at worst.
+   */
   next(nowMs: number): Peer | null {
     const { of } = this;
     let peer = of.single ? this.only(nowMs) : this.byMethod(nowMs);
@@ -146,7 +149,10 @@ export class Selection {
     return peer.conns * weight;
   }
 
-  /** Cache::Memcached's: a part of the hash, modulo the weights; again with a number before the key when that peer cannot be used. */
+  /**
+   * Cache::Memcached's: a part of the hash, modulo the weights; again with a number before the key when that peer
+   * cannot be used.
+   */
   private byHash(nowMs: number): Peer | null {
     while (this.misses <= MOST_TRIES) {
       const text = this.rehash > 0 ? `${this.rehash}${this.key}` : this.key;
@@ -177,7 +183,10 @@ export class Selection {
     return null;
   }
 
-  /** Two by chance, weighted; the one with fewer connections for its weight, the first where they are equal: its draw was by weight. */
+  /**
+   * Two by chance, weighted; the one with fewer connections for its weight, the first where they are equal: its draw
+   * was by weight.
+   */
   private byChance(nowMs: number): Peer | null {
     const { group } = this;
     if (group.peers.length < 2) return this.roundRobin(nowMs);

@@ -1,6 +1,7 @@
-// The server name a TLS client asks for, read from its first message without answering it: routing by SNI where TLS is passed on.
-// Called by relay.ts with `non_mqtt = pass`. Pure, bounded by MAX_HELLO_BYTES; what cannot be read has no name and is passed on all the same.
-// Source: RFC 8446 sections 4.1.2 and 5.1 (ClientHello, records), RFC 6066 section 3 (server_name).
+// The server name a TLS client asks for, read from its first message without answering it: routing by SNI where TLS is
+// passed on. Called by relay.ts with `non_mqtt = pass`. Pure, bounded by MAX_HELLO_BYTES; what cannot be read has no
+// name and is passed on all the same. Source: RFC 8446 sections 4.1.2 and 5.1 (ClientHello, records), RFC 6066 section
+// 3 (server_name).
 //
 //   record    22, version, length | fragment        handshake  1, three bytes length | body
 //   body      version, random (32), session id <1>, cipher suites <2>, compression <1>, extensions <2>

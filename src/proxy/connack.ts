@@ -1,6 +1,7 @@
-// Watches what a server sends until its CONNACK: result, Server Keep Alive, and the place for an Assigned Client Identifier.
-// Called by session.ts for the first bytes from the server only. Bounded: an answer that is none, or too large to be one, is passed on as it is.
-// Source: MQTT 5.0 sections 3.2 and 3.15 (AUTH packets may come first), 3.2.2.3.7 (Assigned Client Identifier), 3.2.2.3.14 (Server Keep Alive).
+// Watches what a server sends until its CONNACK: result, Server Keep Alive, and the place for an Assigned Client
+// Identifier. Called by session.ts for the first bytes from the server only. Bounded: an answer that is none, or too
+// large to be one, is passed on as it is. Source: MQTT 5.0 sections 3.2 and 3.15 (AUTH packets may come first),
+// 3.2.2.3.7 (Assigned Client Identifier), 3.2.2.3.14 (Server Keep Alive).
 import { ProtocolError } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
 import { decodeConnack } from '../codec/connect.ts';

@@ -1,6 +1,7 @@
-// A proxy for datagrams (`protocol = udp`): each address and port of a client is a session with one server, until it has been silent.
-// Made by proxies.ts beside the entrances for streams; the same pools, balancing, limits and access log. Nothing is read of what is sent.
-// A server that is not there is found out by the answer of its host: the session ends, the client's next datagram goes to another one.
+// A proxy for datagrams (`protocol = udp`): each address and port of a client is a session with one server, until it
+// has been silent. Made by proxies.ts beside the entrances for streams; the same pools, balancing, limits and access
+// log. Nothing is read of what is sent. A server that is not there is found out by the answer of its host: the session
+// ends, the client's next datagram goes to another one.
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, DatagramSocket } from '../transport/transport.ts';

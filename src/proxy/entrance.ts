@@ -1,6 +1,6 @@
-// One configured proxy: its listener, its rules, its limits, and the clients that are in.
-// Made by proxies.ts. A reload changes the rules for clients that come from then on; the listener is opened anew only when its address or
-// its TLS files are others. Counts survive both.
+// One configured proxy: its listener, its rules, its limits, and the clients that are in. Made by proxies.ts. A reload
+// changes the rules for clients that come from then on; the listener is opened anew only when its address or its TLS
+// files are others. Counts survive both.
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
 import type { Bound, Connection } from '../transport/transport.ts';
@@ -97,7 +97,9 @@ export class Entrance {
     await this.open();
   }
 
-  /** New rules for clients that come from now on. Throws when a new address cannot be bound; the old one is closed then. */
+  /**
+   * New rules for clients that come from now on. Throws when a new address cannot be bound; the old one is closed then.
+   */
   async update(options: ProxyOptions): Promise<void> {
     const before = this.rules.options;
     this.rules = makeRules(options, this.parts.env);

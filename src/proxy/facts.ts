@@ -1,5 +1,6 @@
-// What is known of a client when it is routed: fields of its CONNECT, its address, its TLS. Made by relay.ts, read by routes and templates.
-// Values are text from outside: they are compared, matched by linear patterns and put into templates once, never interpreted.
+// What is known of a client when it is routed: fields of its CONNECT, its address, its TLS. Made by relay.ts, read by
+// routes and templates. Values are text from outside: they are compared, matched by linear patterns and put into
+// templates once, never interpreted.
 import { isTlsVariable } from '../base/tlsvariables.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { ConnectLayout } from './layout.ts';

@@ -1,6 +1,7 @@
-// What a client may publish and subscribe to behind a proxy with `inspect`, and where its topics really are: rules, and the decisions by them.
-// Compiled by rules.ts, used by inspect.ts for every PUBLISH and SUBSCRIBE, and by verdict.ts for the will. Pure.
-// Topics here are those the client writes, without the prefix. Source: MQTT 5.0 sections 4.7, 4.8.2 (docs/proxy.md says what is promised).
+// What a client may publish and subscribe to behind a proxy with `inspect`, and where its topics really are: rules, and
+// the decisions by them. Compiled by rules.ts, used by inspect.ts for every PUBLISH and SUBSCRIBE, and by verdict.ts
+// for the will. Pure. Topics here are those the client writes, without the prefix. Source: MQTT 5.0 sections 4.7, 4.8.2
+// (docs/proxy.md says what is promised).
 import type { Will } from '../mqtt/packet.ts';
 import { matches } from '../mqtt/topic.ts';
 import type { Facts } from './facts.ts';
@@ -34,11 +35,14 @@ export class ClientFilter {
   readonly options: FilterOptions;
   /** Whether a topic has to be looked at before it may be published. */
   readonly checksTopics: boolean;
-  /** Whether a topic has to be looked at before the client gets it: an older session may have filters that it may not subscribe now. */
+  /**
+   * Whether a topic has to be looked at before the client gets it: an older session may have filters that it may not
+   * subscribe now.
+   */
   readonly checksDeliveries: boolean;
   /**
-   * False: the prefix is not this client's alone, and it has to be refused. A variable that is empty, or that holds a level separator or a
-   * wildcard, would make one client's prefix another's.
+   * False: the prefix is not this client's alone, and it has to be refused. A variable that is empty, or that holds a
+   * level separator or a wildcard, would make one client's prefix another's.
    */
   readonly sound: boolean;
 
@@ -89,7 +93,10 @@ export class ClientFilter {
   }
 }
 
-/** By the levels alone: a wildcard that forbids means topics that begin with $ as well, only one that allows does not [MQTT-4.7.2-1]. */
+/**
+ * By the levels alone: a wildcard that forbids means topics that begin with $ as well, only one that allows does not
+ * [MQTT-4.7.2-1].
+ */
 function permits({ allow, deny }: FilterOptions['publish'], topic: string): boolean {
   if (deny.some((filter) => overlaps(filter, topic))) return false;
   return allow.length === 0 || allow.some((filter) => matches(filter, topic));

@@ -1,7 +1,7 @@
-// The filter of one client at work: takes what both sides send, keeps the order around CONNACK, slows the client down to its rate.
-// Made by relay.ts where `inspect` is on, between client and server or between client and the built-in broker.
-// Nothing of a client but its CONNECT is looked at before the server has answered: an answer of ours would come before CONNACK.
-// Source: MQTT 5.0 sections 3.1.4 and 3.2 (nothing before CONNACK), 4.13 (errors).
+// The filter of one client at work: takes what both sides send, keeps the order around CONNACK, slows the client down
+// to its rate. Made by relay.ts where `inspect` is on, between client and server or between client and the built-in
+// broker. Nothing of a client but its CONNECT is looked at before the server has answered: an answer of ours would come
+// before CONNACK. Source: MQTT 5.0 sections 3.1.4 and 3.2 (nothing before CONNACK), 4.13 (errors).
 import type { Clock, Timer } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { Version } from '../mqtt/packet.ts';
@@ -31,7 +31,10 @@ export class Guard {
   private readonly rate = new Rate();
   private timer: Timer | null = null;
   private state: 'new' | 'connecting' | 'open' | 'over' = 'new';
-  /** What came behind CONNECT before the server had answered: one chunk, and what was read before the client could be stopped. */
+  /**
+   * What came behind CONNECT before the server had answered: one chunk, and what was read before the client could be
+   * stopped.
+   */
   private waiting: Buffer[] = [];
 
   constructor(parts: GuardParts) {

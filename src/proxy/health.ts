@@ -1,6 +1,7 @@
 // Active health checks: every interval each peer is dialled, and with type mqtt has to answer CONNECT with CONNACK 0.
-// Owned by pool.ts, which is told when a peer changes sides. Peers start as healthy. Never throws; a check that hangs is cut by its timeout.
-// Source: NGINX, ngx_stream_upstream_hc_module (interval, fails, passes); MQTT 3.1.1 sections 3.1, 3.2, 3.14.
+// Owned by pool.ts, which is told when a peer changes sides. Peers start as healthy. Never throws; a check that hangs
+// is cut by its timeout. Source: NGINX, ngx_stream_upstream_hc_module (interval, fails, passes); MQTT 3.1.1 sections
+// 3.1, 3.2, 3.14.
 import { randomBytes } from 'node:crypto';
 import type { Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';

@@ -1,8 +1,8 @@
-// Every packet between one client and its server, with `inspect`: topics get the client's prefix on the way in and lose it on the way out,
-// what is not allowed is answered here, user properties are added. Made by guard.ts when a client is joined to its server.
-// Only the variable header of PUBLISH, and SUBSCRIBE, UNSUBSCRIBE and SUBACK as a whole are held (packetstream.ts).
-// Throws ProtocolError for what is no MQTT; the session has to end then.
-// Source: MQTT 5.0 sections 3.3, 3.8 to 3.11, 3.3.2.3.4 (Topic Alias), 3.3.2.3.5 (Response Topic); 3.1.1 the same without properties.
+// Every packet between one client and its server, with `inspect`: topics get the client's prefix on the way in and lose
+// it on the way out, what is not allowed is answered here, user properties are added. Made by guard.ts when a client is
+// joined to its server. Only the variable header of PUBLISH, and SUBSCRIBE, UNSUBSCRIBE and SUBACK as a whole are held
+// (packetstream.ts). Throws ProtocolError for what is no MQTT; the session has to end then. Source: MQTT 5.0 sections
+// 3.3, 3.8 to 3.11, 3.3.2.3.4 (Topic Alias), 3.3.2.3.5 (Response Topic); 3.1.1 the same without properties.
 import { ProtocolError } from '../base/errors.ts';
 import type { Cell } from '../base/metrics.ts';
 import { encodeAck } from '../codec/ack.ts';

@@ -1,6 +1,6 @@
 // Where the fields of a CONNECT stand: what rewrite.ts needs to change three of them and leave every other byte alone.
-// Called once for each client, after the whole packet is there. The packet is decoded first (codec/), so the walk meets no surprise.
-// Source: MQTT 5.0 section 3.1, 3.1.1 section 3.1, 3.1 section 3.1.
+// Called once for each client, after the whole packet is there. The packet is decoded first (codec/), so the walk meets
+// no surprise. Source: MQTT 5.0 section 3.1, 3.1.1 section 3.1, 3.1 section 3.1.
 //
 //   fixed header | name, level, flags, keep alive, 5.0: properties | client id | will | user name | password
 import { newFrame } from '../codec/codec.ts';
@@ -9,7 +9,10 @@ import { readFrame } from '../codec/frame.ts';
 import { isText } from '../codec/text.ts';
 import type { ConnectPacket } from '../mqtt/packet.ts';
 
-/** Offsets into `bytes`; those of fields point at the content, two bytes behind the length. A field that is absent has start -1. */
+/**
+ * Offsets into `bytes`; those of fields point at the content, two bytes behind the length. A field that is absent has
+ * start -1.
+ */
 export interface ConnectLayout {
   readonly bytes: Buffer;
   readonly packet: ConnectPacket;

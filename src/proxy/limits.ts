@@ -1,5 +1,5 @@
-// Limits of a proxy: connections of one key at a time, and events a second. Kept over reloads by entrance.ts, which asks before it lets
-// a client on. Bounded: a key costs memory only while a connection of it is open.
+// Limits of a proxy: connections of one key at a time, and events a second. Kept over reloads by entrance.ts, which
+// asks before it lets a client on. Bounded: a key costs memory only while a connection of it is open.
 
 /** Open connections by key (an address, a client id). */
 export class ConnectionCount {

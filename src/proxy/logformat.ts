@@ -1,7 +1,7 @@
-// Lines of the access log in the form that the configuration chooses: text, json, a template, or chosen keys of a JSON object.
-// Compiled once for each reload by entrance.ts and datagrams.ts. A missing value is "-" in a template and null in JSON; values are escaped,
-// so that no client can begin a line of its own or send anything to a terminal.
-// Source: NGINX, ngx_stream_log_module.
+// Lines of the access log in the form that the configuration chooses: text, json, a template, or chosen keys of a JSON
+// object. Compiled once for each reload by entrance.ts and datagrams.ts. A missing value is "-" in a template and null
+// in JSON; values are escaped, so that no client can begin a line of its own or send anything to a terminal. Source:
+// NGINX, ngx_stream_log_module.
 import { type Entry, escapeText, jsonFields, jsonLine, jsonText, textLine } from './accesslog.ts';
 import { variable } from './facts.ts';
 import type { AccessLogOptions } from './proxy.ts';

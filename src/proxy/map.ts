@@ -1,6 +1,7 @@
-// Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares.
-// Made ready by rules.ts, asked by route.ts. Pure. Values may come from clients: texts are looked up, patterns run on the linear engine.
-// Source: NGINX, ngx_stream_map_module (exact text, longest *. mask, longest .* mask, first pattern), ngx_stream_split_clients_module.
+// Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares. Made ready by rules.ts,
+// asked by route.ts. Pure. Values may come from clients: texts are looked up, patterns run on the linear engine.
+// Source: NGINX, ngx_stream_map_module (exact text, longest *. mask, longest .* mask, first pattern),
+// ngx_stream_split_clients_module.
 import type { MapOptions, ShareOptions } from './proxy.ts';
 
 export interface LookupTable {

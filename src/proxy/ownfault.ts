@@ -1,5 +1,5 @@
-// Failures to reach a server that are this process's own: they say nothing about the server, which must not rest or be called ill for them.
-// Asked by pool.ts, dialing.ts and health.ts. Source: connect(2), socket(2).
+// Failures to reach a server that are this process's own: they say nothing about the server, which must not rest or be
+// called ill for them. Asked by pool.ts, dialing.ts and health.ts. Source: connect(2), socket(2).
 import { GatewayError } from '../base/errors.ts';
 
 const OURS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);

@@ -1,6 +1,6 @@
-// A stream of MQTT bytes cut into packets, each of which may be passed on, replaced or dropped. Base of both directions of inspect.ts.
-// Payloads are passed on in the pieces they come in; what has to be held is bounded by HELD_BYTES. Ranges that stay as they are, are not copied.
-// Throws ProtocolError for what is no MQTT. Source: MQTT 5.0 section 2.1.
+// A stream of MQTT bytes cut into packets, each of which may be passed on, replaced or dropped. Base of both directions
+// of inspect.ts. Payloads are passed on in the pieces they come in; what has to be held is bounded by HELD_BYTES.
+// Ranges that stay as they are, are not copied. Throws ProtocolError for what is no MQTT. Source: MQTT 5.0 section 2.1.
 import { ProtocolError } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
 import { readFrame, VARINT_MAX } from '../codec/frame.ts';
@@ -76,8 +76,8 @@ export abstract class PacketStream {
   protected abstract wantsWhole(type: number): boolean;
 
   /**
-   * Looks at the packet in `frame`, of which [packetStart, end) is there. Gives the offset from which the bytes are passed on (what comes
-   * before has been replaced by put()), 'drop', or 'more'.
+   * Looks at the packet in `frame`, of which [packetStart, end) is there. Gives the offset from which the bytes are
+   * passed on (what comes before has been replaced by put()), 'drop', or 'more'.
    */
   protected abstract packet(bytes: Buffer, end: number): number | 'drop' | 'more';
 

@@ -1,6 +1,6 @@
-// One address of a server of a pool: what balancing, failures and health checks have to remember about it.
-// Made by pool.ts, changed by it, balance.ts and health.ts. Kept over reloads and new lookups as long as server and address stay.
-// Source: NGINX, ngx_stream_upstream_round_robin (effective weight, fails, checked, accessed).
+// One address of a server of a pool: what balancing, failures and health checks have to remember about it. Made by
+// pool.ts, changed by it, balance.ts and health.ts. Kept over reloads and new lookups as long as server and address
+// stay. Source: NGINX, ngx_stream_upstream_round_robin (effective weight, fails, checked, accessed).
 import type { PeerView, ServerOptions } from './proxy.ts';
 
 export class Peer {

@@ -1,6 +1,7 @@
-// A pool of servers (`upstreams.<name>`): its peers, who of them is chosen, how they are dialled, what failures do to them.
-// Made and kept by proxies.ts; relay.ts takes selections from it. A reload changes it in place, so that counts and rests go on.
-// Host names are looked up at the start and every dns_refresh; an answer that fails keeps the addresses there are.
+// A pool of servers (`upstreams.<name>`): its peers, who of them is chosen, how they are dialled, what failures do to
+// them. Made and kept by proxies.ts; relay.ts takes selections from it. A reload changes it in place, so that counts
+// and rests go on. Host names are looked up at the start and every dns_refresh; an answer that fails keeps the
+// addresses there are.
 import type { Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import type { Cell } from '../base/metrics.ts';
@@ -66,7 +67,9 @@ export class Pool {
     this.balanced = this.balance();
   }
 
-  /** Looks names up, begins checks and discovery; resolves when all have answered once, or take too long. Never rejects. */
+  /**
+   * Looks names up, begins checks and discovery; resolves when all have answered once, or take too long. Never rejects.
+   */
   async start(): Promise<void> {
     this.health.watch(this.options.health, this.allPeers());
     await this.atMost(FIRST_LOOKUP_MS, Promise.all([this.lookup(), this.discover()]));
@@ -96,7 +99,10 @@ export class Pool {
     return new Selection(this.balanced, key);
   }
 
-  /** Dials a peer that select() has given. Rejects as the transport does; the outcome has to be told by connected() or failed(). */
+  /**
+   * Dials a peer that select() has given. Rejects as the transport does; the outcome has to be told by connected() or
+   * failed().
+   */
   dial(peer: Peer, timeoutMs: number, client: Connection | null, signal?: AbortSignal): Promise<Connection> {
     const { sendProxyProtocol } = this.options;
     const preface =
@@ -156,7 +162,10 @@ export class Pool {
     });
   }
 
-  /** Takes no new connections to a server, or takes them again; those that exist go on. False when there is no such server. */
+  /**
+   * Takes no new connections to a server, or takes them again; those that exist go on. False when there is no such
+   * server.
+   */
   drain(addr: string, on: boolean): boolean {
     const peers = this.allPeers().filter((peer) => peer.server.addr === addr || peer.address === addr);
     for (const peer of peers) peer.draining = on;
@@ -257,7 +266,10 @@ export class Pool {
     return [...own, ...found.map((one) => ({ server: serverOf(one), from: discover.type, metadata: one.metadata }))];
   }
 
-  /** Brings the places in line with what is wanted: those that stay keep their peers, those that go take no new connections. */
+  /**
+   * Brings the places in line with what is wanted: those that stay keep their peers, those that go take no new
+   * connections.
+   */
   private place(): void {
     const before = [...this.places];
     const fresh = this.wanted().map((wanted) => {

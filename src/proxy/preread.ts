@@ -1,6 +1,7 @@
-// Reads a client's first packet without consuming it: decides, after every chunk, whether a CONNECT is complete, may become one, or cannot.
-// Called by relay.ts. Bounded by what the header announces and by `maxBytes`: a packet that is too large is refused from its header alone,
-// bytes that are no CONNECT at the first one that shows it. Source: MQTT 5.0 sections 2.1, 3.1.2.1; RFC 8446 section 5.1 (TLS record).
+// Reads a client's first packet without consuming it: decides, after every chunk, whether a CONNECT is complete, may
+// become one, or cannot. Called by relay.ts. Bounded by what the header announces and by `maxBytes`: a packet that is
+// too large is refused from its header alone, bytes that are no CONNECT at the first one that shows it. Source: MQTT
+// 5.0 sections 2.1, 3.1.2.1; RFC 8446 section 5.1 (TLS record).
 import { ProtocolError } from '../base/errors.ts';
 import { type Frame, newFrame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
@@ -34,7 +35,10 @@ export class Preread {
     this.maxBytes = maxBytes;
   }
 
-  /** Takes the next chunk. It is kept when it is the first and otherwise copied, once the announced length is known to be allowed. */
+  /**
+   * Takes the next chunk. It is kept when it is the first and otherwise copied, once the announced length is known to
+   * be allowed.
+   */
   push(chunk: Buffer): PrereadResult {
     this.append(chunk);
     return this.look();

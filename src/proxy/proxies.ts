@@ -57,7 +57,10 @@ export class Proxies implements Service {
     this.logs.clear();
   }
 
-  /** Applies other options and opens access logs anew. Failures are logged; what can be applied is. Gives the names of proxies that failed. */
+  /**
+   * Applies other options and opens access logs anew. Failures are logged; what can be applied is. Gives the names of
+   * proxies that failed.
+   */
   async apply(options: ProxiesOptions): Promise<string[]> {
     const failed: string[] = [];
     const before = new Map(this.options.proxies.map((proxy) => [proxy.name, proxy]));
@@ -111,7 +114,9 @@ export class Proxies implements Service {
     return [...this.pools.values()].map((pool) => pool.view());
   }
 
-  /** Takes no new connections to a server of a pool, or takes them again. False when there is no such pool or server. */
+  /**
+   * Takes no new connections to a server of a pool, or takes them again. False when there is no such pool or server.
+   */
   drain(upstream: string, server: string, on: boolean): boolean {
     return this.pools.get(upstream)?.drain(server, on) ?? false;
   }

@@ -1,7 +1,8 @@
-// SEAM of proxy/: the CONNECT-aware proxy as the rest of the gateway sees it. Options come from the configuration (the types of config/ fit),
-// transports and the built-in broker are handed in by gateway/gateway.ts, views go to REST and `ctl`.
-// proxies.ts runs all of it; a connection lives in relay.ts. Nothing here reaches for sockets, files or names by itself but the access log.
-// Source: docs/proxy.md, which says what users may rely on; NGINX's stream modules for balancing.
+// SEAM of proxy/: the CONNECT-aware proxy as the rest of the gateway sees it. Options come from the configuration (the
+// types of config/ fit), transports and the built-in broker are handed in by gateway/gateway.ts, views go to REST and
+// `ctl`. proxies.ts runs all of it; a connection lives in relay.ts. Nothing here reaches for sockets, files or names by
+// itself but the access log. Source: docs/proxy.md, which says what users may rely on; NGINX's stream modules for
+// balancing.
 //
 // Map (made by `make docs`):
 //   accesslog.ts            The access log of the proxy: one line for each connection, in NGINX's escaping or as JSON

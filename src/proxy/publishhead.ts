@@ -1,6 +1,6 @@
-// The variable header of a PUBLISH, read before its payload is there, and written anew with another topic and other properties.
-// Called by inspect.ts for every PUBLISH that has to be looked at. Pure; throws ProtocolError for what is malformed.
-// Source: MQTT 5.0 section 3.3.2, 3.1.1 section 3.3.2.
+// The variable header of a PUBLISH, read before its payload is there, and written anew with another topic and other
+// properties. Called by inspect.ts for every PUBLISH that has to be looked at. Pure; throws ProtocolError for what is
+// malformed. Source: MQTT 5.0 section 3.3.2, 3.1.1 section 3.3.2.
 import { ProtocolError } from '../base/errors.ts';
 import { VARINT_MAX, varintBytes, writeVarint } from '../codec/frame.ts';
 import { decodeProperties, propertiesBytes, writeProperties } from '../codec/property.ts';

@@ -6,7 +6,8 @@
 //      |  time, bytes      |  rights, limits, route   | no server left
 //      '------------ refused (closed, or CONNACK with a reason) ------------> over
 //
-// Must not log, keep or show a password. Sources: MQTT 5.0 sections 3.1, 3.2, 4.13; NGINX stream phases (docs/proxy.md).
+// Must not log, keep or show a password. Sources: MQTT 5.0 sections 3.1, 3.2, 4.13; NGINX stream phases
+// (docs/proxy.md).
 import type { Timer } from '../base/clock.ts';
 import type { ProtocolError } from '../base/errors.ts';
 import { ConnectError, encodeConnack, encodeRefusal } from '../codec/connect.ts';
@@ -98,7 +99,10 @@ export class Relay {
     if (this.state === 'open') this.session?.sweep(nowMs);
   }
 
-  /** Ends the session because the proxy stops; resolves when its connections are closed. Those of the built-in broker go on, they are the broker's. */
+  /**
+   * Ends the session because the proxy stops; resolves when its connections are closed. Those of the built-in broker go
+   * on, they are the broker's.
+   */
   async stop(): Promise<void> {
     const gone = this.session?.stop();
     if (this.session === null && this.tap === null) this.client.destroy();
@@ -332,7 +336,8 @@ export class Relay {
   private broken(error: ProtocolError, toClient: Out): void {
     const { facts } = this;
     if (facts.version === 5)
-      toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null })); // [MQTT-4.13.1-1]
+      // [MQTT-4.13.1-1]
+      toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null }));
     if (this.session === null) this.client.end();
     else void this.session.stop();
     this.finish(error.reasonCode === NOT_AUTHORIZED ? 403 : 400, error.message);

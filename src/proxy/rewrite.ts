@@ -1,8 +1,9 @@
-// A CONNECT with other values for client id, user name and password, everything else byte for byte as it came.
-// Called by verdict.ts where `set` says so. Length and flags are made anew, the order of the fields is the specification's.
+// A CONNECT with other values for client id, user name and password, everything else byte for byte as it came. Called
+// by verdict.ts where `set` says so. Length and flags are made anew, the order of the fields is the specification's.
 // Source: MQTT 5.0 section 3.1.3, 3.1.1 section 3.1.3.
 //
-//   fixed header (Remaining Length in its shortest form) | name, level, flags', keep alive, properties | id' | will | user name' | password'
+//   fixed header (Remaining Length in its shortest form) | name, level, flags', keep alive, properties
+//     | id' | will | user name' | password'
 import { varintBytes, writeVarint } from '../codec/frame.ts';
 import { TEXT_MAX_BYTES } from '../codec/text.ts';
 import { CONNECT } from '../mqtt/packet.ts';
@@ -25,7 +26,10 @@ export function compileSet(set: SetOptions, env: Readonly<Record<string, string 
   return { clientId: compile(set.clientId), username: compile(set.username), password: compile(set.password) };
 }
 
-/** Why a CONNECT cannot be rewritten: a value that no field can hold, an id that must not be empty, a password without user name. */
+/**
+ * Why a CONNECT cannot be rewritten: a value that no field can hold, an id that must not be empty, a password without
+ * user name.
+ */
 export type RewriteFailure = 'bad-value' | 'empty-clientid' | 'password-without-username';
 
 export interface Rewritten {
@@ -56,13 +60,16 @@ export function rewriteConnect(
       : newField(set.username, facts, oldField(bytes, layout.usernameStart, layout.usernameEnd));
   let password = newField(set.password, facts, oldField(bytes, layout.passwordStart, layout.passwordEnd));
   if (version < 5 && username === null && password !== null) {
-    // A password that is put in needs a name to go with it; one that came with a name that is taken away goes with it. [MQTT-3.1.2-22 of 3.1.1]
+    // A password that is put in needs a name to go with it; one that came with a name that is taken away goes with it.
+    // [MQTT-3.1.2-22 of 3.1.1]
     if (set.password !== undefined) return 'password-without-username';
     password = null;
   }
   for (const field of [id, username, password]) if (field !== null && field.length > TEXT_MAX_BYTES) return 'bad-value';
-  if (holdsNul(id) || (username !== null && set.username !== undefined && holdsNul(username))) return 'bad-value'; // [MQTT-1.5.4-2]
-  if (id.length === 0 && (version === 3 || (version === 4 && !packet.cleanStart))) return 'empty-clientid'; // [MQTT-3.1.3-7 of 3.1.1]
+  // [MQTT-1.5.4-2]
+  if (holdsNul(id) || (username !== null && set.username !== undefined && holdsNul(username))) return 'bad-value';
+  // [MQTT-3.1.3-7 of 3.1.1]
+  if (id.length === 0 && (version === 3 || (version === 4 && !packet.cleanStart))) return 'empty-clientid';
   const made = assemble(layout, id, username, password);
   return made === null ? 'bad-value' : { bytes: made, clientId: Buffer.from(id).toString() };
 }

@@ -1,6 +1,6 @@
-// The points of consistent hashing: 160 for each unit of weight of a server, at the places where NGINX (and Cache::Memcached::Fast) has them.
-// Built by pool.ts when servers change. Pure.
-// Source: NGINX, ngx_stream_upstream_hash_module: crc32(HOST, 0, PORT, previous hash as four bytes, least significant first).
+// The points of consistent hashing: 160 for each unit of weight of a server, at the places where NGINX (and
+// Cache::Memcached::Fast) has them. Built by pool.ts when servers change. Pure. Source: NGINX,
+// ngx_stream_upstream_hash_module: crc32(HOST, 0, PORT, previous hash as four bytes, least significant first).
 import { crc32 } from 'node:zlib';
 import type { ServerOptions } from './proxy.ts';
 

@@ -1,4 +1,5 @@
-// A proxy's configuration made ready for use: one snapshot, taken by each connection when it comes. Made by entrance.ts.
+// A proxy's configuration made ready for use: one snapshot, taken by each connection when it comes. Made by
+// entrance.ts.
 import { type CompiledFilter, compileFilter } from './filter.ts';
 import { compileLine, type LineOf } from './logformat.ts';
 import { compileMap, type LookupTable } from './map.ts';

@@ -1,5 +1,5 @@
-// An open session of a client with a server: the two connections joined, CONNACK looked at, every packet too where there is a filter, and
-// the silence measured that ends it. Made by relay.ts when a server has taken the client.
+// An open session of a client with a server: the two connections joined, CONNACK looked at, every packet too where
+// there is a filter, and the silence measured that ends it. Made by relay.ts when a server has taken the client.
 // Sources: MQTT 5.0 sections 3.1.2.10, 3.2.2.3.14, 4.13.
 import type { Connection } from '../transport/transport.ts';
 import type { Status } from './accesslog.ts';
@@ -143,7 +143,8 @@ export class Session implements Counts {
         const seen = watch.push(chunk);
         if (seen === null) return;
         if (seen.reasonCode !== null) home.connackSeen(seen.reasonCode);
-        if (seen.serverKeepAlive !== null && idleTimeoutMs === null) this.idleMs = idleOf(seen.serverKeepAlive); // [MQTT-3.2.2-21]
+        // [MQTT-3.2.2-21]
+        if (seen.serverKeepAlive !== null && idleTimeoutMs === null) this.idleMs = idleOf(seen.serverKeepAlive);
         splice.beforeServerEnd = null;
         if (filter === null) down.read(home.parts.transports.buffers);
         else server.onData(down.counting((next) => filter.fromServer(next)));

@@ -1,10 +1,13 @@
-// Two connections joined: what comes in on one goes out on the other, both ways, until one side ends.
-// Made by session.ts. Knows nothing of MQTT; no work per packet, one call per chunk.
-// Chunks are handed on without copying where the seam of transport/ says that they belong to the reader. Memory is bounded in bytes and in
-// pieces: past a mark the side that sends is paused until the other has taken most of it.
+// Two connections joined: what comes in on one goes out on the other, both ways, until one side ends. Made by
+// session.ts. Knows nothing of MQTT; no work per packet, one call per chunk. Chunks are handed on without copying where
+// the seam of transport/ says that they belong to the reader. Memory is bounded in bytes and in pieces: past a mark the
+// side that sends is paused until the other has taken most of it.
 import type { Connection, ReadBuffers } from '../transport/transport.ts';
 
-/** Unsent bytes that pause the sender, and what has to be left when it goes on. One chunk more may be on its way: at most 64 KB. */
+/**
+ * Unsent bytes that pause the sender, and what has to be left when it goes on. One chunk more may be on its way: at
+ * most 64 KB.
+ */
 const HIGH_BYTES = 128 * 1024;
 const LOW_BYTES = 16 * 1024;
 /** Unsent chunks that pause the sender: small ones cost more than their bytes. */
@@ -139,7 +142,10 @@ export class Splice {
   /** Called when the server has ended, before that is handed on: for bytes that somebody holds back. */
   beforeServerEnd: (() => void) | null = null;
 
-  /** `onOver` is called once, when nothing is left to do but closing both: what one side had sent before has been handed on. */
+  /**
+   * `onOver` is called once, when nothing is left to do but closing both: what one side had sent before has been handed
+   * on.
+   */
   constructor(client: Connection, server: Connection, halfClose: boolean, onOver: (end: SpliceEnd) => void) {
     this.client = client;
     this.server = server;
@@ -216,7 +222,10 @@ export class Splice {
     this.firstFlow = flow;
   }
 
-  /** Without half close one end is enough, once its own bytes have been taken; those of the other side are not waited for. */
+  /**
+   * Without half close one end is enough, once its own bytes have been taken; those of the other side are not waited
+   * for.
+   */
   private flushed(): void {
     const done = (flow: Flow): boolean => flow.ended && flow.waiting === 0;
     if (this.halfClose ? done(this.up) && done(this.down) : this.firstFlow !== null && done(this.firstFlow))

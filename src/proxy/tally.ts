@@ -1,5 +1,5 @@
-// The bytes of one client, from it and to it: added up over the stages of its connection, told to the metrics piece by piece.
-// Owned by relay.ts; splice.ts and tap.ts do the counting while they pass bytes on.
+// The bytes of one client, from it and to it: added up over the stages of its connection, told to the metrics piece by
+// piece. Owned by relay.ts; splice.ts and tap.ts do the counting while they pass bytes on.
 import type { Cell } from '../base/metrics.ts';
 
 /** What counts while it passes bytes on. */

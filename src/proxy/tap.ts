@@ -1,5 +1,6 @@
-// A connection that is handed to the built-in broker and still counted here: passes everything through, adds up bytes, tells the end.
-// Made by relay.ts for routes to "local". With `inspect` every packet goes through the client's filter on both ways; else nothing is changed.
+// A connection that is handed to the built-in broker and still counted here: passes everything through, adds up bytes,
+// tells the end. Made by relay.ts for routes to "local". With `inspect` every packet goes through the client's filter
+// on both ways; else nothing is changed.
 
 import type { CloseReason, Connection, TlsInfo, TransportKind } from '../transport/transport.ts';
 import type { Guard } from './guard.ts';
@@ -40,7 +41,10 @@ export class Tap implements Connection {
     return this.below.queuedBytes;
   }
 
-  /** Has everything filtered from now on if there is something to filter by: `make` gets where bytes for the broker and for the client go. */
+  /**
+   * Has everything filtered from now on if there is something to filter by: `make` gets where bytes for the broker and
+   * for the client go.
+   */
   filter(make: (toBroker: Out, toClient: Out) => Guard | null): void {
     this.guard = make(
       (bytes) => this.reader?.(bytes),
@@ -74,7 +78,8 @@ export class Tap implements Connection {
       this.below.write(bytes, done);
       return;
     }
-    // A copy: the filter may keep the beginning of a packet, and these bytes are the writer's again when done() is called.
+    // A copy: the filter may keep the beginning of a packet, and these bytes are the writer's again when done() is
+    // called.
     this.guard.fromServer(Buffer.from(bytes));
     this.below.write(NOTHING, done);
   }

@@ -1,7 +1,8 @@
-// What the TLS of one client says: protocol, cipher, names, and the fields of its certificate. Made by facts.ts where TLS ends here.
-// A certificate is read when a variable first asks for it; a proxy that asks for none does not pay. Values are text from outside.
-// Must not give a value of a certificate that was not verified: the transport hands none over.
-// Sources: NGINX, ngx_stream_ssl_module (forms of the values), RFC 2253 (names), Node's X509Certificate (subjectAltName).
+// What the TLS of one client says: protocol, cipher, names, and the fields of its certificate. Made by facts.ts where
+// TLS ends here. A certificate is read when a variable first asks for it; a proxy that asks for none does not pay.
+// Values are text from outside. Must not give a value of a certificate that was not verified: the transport hands none
+// over. Sources: NGINX, ngx_stream_ssl_module (forms of the values), RFC 2253 (names), Node's X509Certificate
+// (subjectAltName).
 import { X509Certificate } from 'node:crypto';
 import { type CertificateVariable, isCertificateVariable, type TlsVariable } from '../base/tlsvariables.ts';
 import type { TlsInfo } from '../transport/transport.ts';
@@ -87,7 +88,10 @@ export class TlsFacts {
   }
 }
 
-/** OpenSSL escapes the values by RFC 2253 and gives a line an RDN, least specific first; the type says string even for none. */
+/**
+ * OpenSSL escapes the values by RFC 2253 and gives a line an RDN, least specific first; the type says string even for
+ * none.
+ */
 function distinguishedName(lines: string | undefined): string {
   return (lines ?? '')
     .split('\n')

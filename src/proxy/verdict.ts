@@ -1,6 +1,7 @@
-// What becomes of a CONNECT: refused, or sent on to an upstream in the form the rules give it. Called by relay.ts once for each client.
-// Decides in the order of cost: what the packet itself says, who may come, limits, route, rewriting, filter. Counts what it lets in.
-// Must not show a password. Source: MQTT 5.0 sections 3.1 and 3.2.2.2 (reason codes), 3.1.1 the same; docs/proxy.md.
+// What becomes of a CONNECT: refused, or sent on to an upstream in the form the rules give it. Called by relay.ts once
+// for each client. Decides in the order of cost: what the packet itself says, who may come, limits, route, rewriting,
+// filter. Counts what it lets in. Must not show a password. Source: MQTT 5.0 sections 3.1 and 3.2.2.2 (reason codes),
+// 3.1.1 the same; docs/proxy.md.
 import { ProtocolError } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
 import { decodeConnect, encodeConnect } from '../codec/connect.ts';
@@ -163,7 +164,10 @@ function pass(layout: ConnectLayout, rules: Rules, facts: Facts): Refusal | Pass
   return { refused: false, upstream, connect, rewritten: connect !== original, clientId, filter };
 }
 
-/** What `set` takes from a certificate has to be there: an identity made of nothing would be that of every client without one. */
+/**
+ * What `set` takes from a certificate has to be there: an identity made of nothing would be that of every client
+ * without one.
+ */
 function missingOf({ clientId, username, password }: Replacements, facts: Facts): string | null {
   return clientId?.missing(facts) ?? username?.missing(facts) ?? password?.missing(facts) ?? null;
 }

@@ -114,8 +114,9 @@ export class RetainedStore {
   }
 
   /**
-   * Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen.
-   * Gives null now and then where it has looked at many topics and found nothing: whoever pulls can let others have their turn.
+   * Messages on topics that match the filter, in no particular order. Changes meanwhile may or may not be seen. Gives
+   * null now and then where it has looked at many topics and found nothing: whoever pulls can let others have their
+   * turn.
    */
   match(filter: string): Iterator<Message | null> {
     return walk(this.root, filter.split('/'));
@@ -130,7 +131,10 @@ interface Frame {
   readonly hideDollar: boolean;
 }
 
-/** Depth first with a stack of its own: neither a deep topic nor a node with many children costs more than a step at a time. */
+/**
+ * Depth first with a stack of its own: neither a deep topic nor a node with many children costs more than a step at a
+ * time.
+ */
 function* walk(root: Node, levels: readonly string[]): Generator<Message | null, undefined> {
   const stack: Frame[] = [];
   let steps = 0;

@@ -1,7 +1,7 @@
-// Routes found so far, by topic: bounded in number and in memory, since one topic may have thousands of targets. Used by routes.ts.
-// Forgets all when it is full: what is needed is found again. A route that no longer holds (its version is not the router's) must not keep the
-// receivers of sessions that have ended in memory, wherever somebody still has it: sweep() empties it. Whether a route may be used is
-// for routes.ts to say, which compares versions.
+// Routes found so far, by topic: bounded in number and in memory, since one topic may have thousands of targets. Used
+// by routes.ts. Forgets all when it is full: what is needed is found again. A route that no longer holds (its version
+// is not the router's) must not keep the receivers of sessions that have ended in memory, wherever somebody still has
+// it: sweep() empties it. Whether a route may be used is for routes.ts to say, which compares versions.
 import { ENTRY_BYTES, OBJECT_BYTES } from '../base/ledger.ts';
 import type { Route } from './router.ts';
 

@@ -289,7 +289,10 @@ export class Routes implements Router {
     );
   }
 
-  /** The publisher is told; at QoS 0, where it cannot be, there is better no value than an old one (MQTT 5.0 section 3.3.1.3). */
+  /**
+   * The publisher is told; at QoS 0, where it cannot be, there is better no value than an old one (MQTT 5.0 section
+   * 3.3.1.3).
+   */
   private refuse(publication: Publication): void {
     this.onRetainedRefused(publication.origin.clientId, publication.topic);
     if (publication.qos === 0) {

@@ -1,6 +1,6 @@
-// Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group.
-// Used by routes.ts. Round robin over members that can take it at once; then over those that are connected; only when none is, an
-// offline member queues it.
+// Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group. Used by routes.ts.
+// Round robin over members that can take it at once; then over those that are connected; only when none is, an offline
+// member queues it.
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Message, Publication } from '../mqtt/message.ts';
 import type { GroupTargets, Subscription } from './router.ts';
@@ -10,7 +10,10 @@ export class SharedGroup {
   readonly topicFilter: string;
   readonly members = new Map<Receiver, Subscription>();
   private readonly targets = new Map<Receiver, Target>();
-  /** Members that could not take a message: it does not come back to them. Weak, for a message may outlive the sessions of members. */
+  /**
+   * Members that could not take a message: it does not come back to them. Weak, for a message may outlive the sessions
+   * of members.
+   */
   private readonly refused = new WeakMap<Message, WeakSet<Receiver>>();
   private cursor = 0;
 
@@ -48,8 +51,8 @@ export class SharedGroup {
   }
 
   /**
-   * A member could not finish this message: another one gets it, if there is one, whatever the store says: it was promised already.
-   * True when the journal was told of it there.
+   * A member could not finish this message: another one gets it, if there is one, whatever the store says: it was
+   * promised already. True when the journal was told of it there.
    */
   redeliver(message: Message, except: Receiver): boolean {
     let refused = this.refused.get(message);

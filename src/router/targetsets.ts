@@ -1,5 +1,6 @@
-// The receivers of a topic from the subscriptions that match it, the same array for the same subscriptions: topics with equal targets are
-// known by it. Used by routes.ts for each route that is found. Bounded in number and in memory: thousands of receivers make long lists.
+// The receivers of a topic from the subscriptions that match it, the same array for the same subscriptions: topics with
+// equal targets are known by it. Used by routes.ts for each route that is found. Bounded in number and in memory:
+// thousands of receivers make long lists.
 import { ENTRY_BYTES, OBJECT_BYTES } from '../base/ledger.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -51,7 +52,9 @@ export class TargetSets {
   }
 }
 
-/** Ranks are unique, and a receiver's own come in the order in which the trie finds them; null where there are too many. */
+/**
+ * Ranks are unique, and a receiver's own come in the order in which the trie finds them; null where there are too many.
+ */
 function ranksOf(byReceiver: ByReceiver): string | null {
   if (byReceiver.size > SHARED_SUBSCRIPTIONS) return null;
   let ranks = '';

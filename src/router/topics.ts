@@ -1,7 +1,8 @@
 // Counts what is published topic by topic, for whoever looks: REST, console, `ctl topics`. Made and asked by routes.ts.
-// A count belongs to its topic, not to a route: routes are found anew whenever subscriptions change and carry the same count on, so a
-// message costs two additions and nothing is looked up. The number of counts is bounded; what has none of its own is counted together.
-// Rates are differences over a window that is remembered, not averages that somebody would have to keep up to date.
+// A count belongs to its topic, not to a route: routes are found anew whenever subscriptions change and carry the same
+// count on, so a message costs two additions and nothing is looked up. The number of counts is bounded; what has none
+// of its own is counted together. Rates are differences over a window that is remembered, not averages that somebody
+// would have to keep up to date.
 import type { Clock } from '../base/clock.ts';
 import type { TopicCount } from './router.ts';
 
@@ -13,7 +14,9 @@ export const COUNTED_TOPICS = 20_000;
 const LONG_CHARACTERS = 256;
 /** How often turn() is to be called: rates are over the last one to two of these. */
 export const WINDOW_MS = 5000;
-/** Windows without a message after which a topic makes room for others, if there are others; then what is silent at all. */
+/**
+ * Windows without a message after which a topic makes room for others, if there are others; then what is silent at all.
+ */
 const SILENT_WINDOWS = [12, 1] as const;
 /** Room for a tenth of all counts is worth having all routes found anew. */
 const WORTH = COUNTED_TOPICS / 10;
@@ -97,7 +100,10 @@ export class TopicCounts {
     return made;
   }
 
-  /** A window has passed. True when silent topics had to make room: counts that are kept somewhere are not theirs any more. O(topics). */
+  /**
+   * A window has passed. True when silent topics had to make room: counts that are kept somewhere are not theirs any
+   * more. O(topics).
+   */
   turn(): boolean {
     const nowMs = this.clock.mono();
     this.oldMs = this.lastMs;

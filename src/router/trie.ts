@@ -6,7 +6,9 @@ import type { Receiver } from '../delivery/delivery.ts';
 import type { Subscription } from './router.ts';
 import type { SharedGroup } from './shared.ts';
 
-/** The subscriptions of one filter, by receiver. Most filters have one, and a map for each would be most of the memory. */
+/**
+ * The subscriptions of one filter, by receiver. Most filters have one, and a map for each would be most of the memory.
+ */
 type Few = Subscription | Map<Receiver, Subscription> | null;
 
 function addTo(few: Few, subscription: Subscription): Few {

@@ -1,5 +1,6 @@
-// Which rules a message has been through, so that no rule gets what it made itself and no chain of rules goes on for ever.
-// Used by engine.ts. A rule publishes as a client of its own for each chain that leads to it: the origin of a message names the chain.
+// Which rules a message has been through, so that no rule gets what it made itself and no chain of rules goes on for
+// ever. Used by engine.ts. A rule publishes as a client of its own for each chain that leads to it: the origin of a
+// message names the chain.
 import type { Broker, LocalClient } from '../broker/broker.ts';
 import type { Origin } from '../mqtt/message.ts';
 

@@ -1,5 +1,6 @@
-// Rules on the broker: each one subscribes to its filters, so topics without rules never meet it; what comes out goes to its target.
-// Loaded and made by gateway/ when the first rule is configured. One message through one rule is transform.ts; loops are ended by chain.ts.
+// Rules on the broker: each one subscribes to its filters, so topics without rules never meet it; what comes out goes
+// to its target. Loaded and made by gateway/ when the first rule is configured. One message through one rule is
+// transform.ts; loops are ended by chain.ts.
 import type { Clock } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -61,7 +62,10 @@ export class Rules {
     return problemsIn(this.compiler, rules);
   }
 
-  /** Brings these rules into force: those that are the same go on with what they remember. Wrong ones are left out; see check(). */
+  /**
+   * Brings these rules into force: those that are the same go on with what they remember. Wrong ones are left out; see
+   * check().
+   */
   apply(rules: readonly RuleOptions[]): void {
     const wanted = new Map(rules.map((options) => [options.name, options]));
     for (const [name, rule] of [...this.running]) {

@@ -1,8 +1,8 @@
 // Expressions of rules in CEL (Common Expression Language): compiled once, evaluated for each message, bounded in time.
-// Made by compiler.ts. Nothing here runs code that a message or an expression brings: the library interprets a checked syntax tree.
-// On top of CEL: numbers of different kinds may be mixed (JSON knows only one), `now` has a text form, and round(), millis() and json() are there.
-// Bounds: length and size of an expression; comprehensions by the largest list of the message; regular expressions run in linear time.
-// Source: the language definition of cel-spec; docs/rules.md.
+// Made by compiler.ts. Nothing here runs code that a message or an expression brings: the library interprets a checked
+// syntax tree. On top of CEL: numbers of different kinds may be mixed (JSON knows only one), `now` has a text form, and
+// round(), millis() and json() are there. Bounds: length and size of an expression; comprehensions by the largest list
+// of the message; regular expressions run in linear time. Source: the language definition of cel-spec; docs/rules.md.
 import { Environment, type ParseResult } from '@marcbachmann/cel-js';
 import { writeJson } from '../base/json.ts';
 import { compilePattern } from '../config/pattern.ts';
@@ -163,7 +163,10 @@ function bound(scope: Scope, loops: number, splits: boolean): void {
   if (largest ** Math.max(loops, 1) > MOST_STEPS) throw new Error('the message is too large for nested loops');
 }
 
-/** Entries of the largest list or object below `value`; where texts may be split, characters of the longest text. O(value). */
+/**
+ * Entries of the largest list or object below `value`; where texts may be split, characters of the longest text.
+ * O(value).
+ */
 function largestIn(value: unknown, texts: boolean): number {
   if (typeof value === 'string') return texts ? value.length : 0;
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return 0;

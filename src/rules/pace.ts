@@ -1,5 +1,6 @@
-// How often a rule may speak about a topic: only when a value has changed, at most once in a while with the last message kept.
-// Used by rule.ts, one of each for a rule that asks for it. Bounded in topics: the oldest one is forgotten, what it kept is sent.
+// How often a rule may speak about a topic: only when a value has changed, at most once in a while with the last
+// message kept. Used by rule.ts, one of each for a rule that asks for it. Bounded in topics: the oldest one is
+// forgotten, what it kept is sent.
 import type { Clock, Timer } from '../base/clock.ts';
 
 /** Topics remembered by one rule. */
@@ -36,7 +37,10 @@ export class Changes {
   }
 }
 
-/** `throttle`: the first message of a topic goes at once, of those that follow within the time the last one when it is over. */
+/**
+ * `throttle`: the first message of a topic goes at once, of those that follow within the time the last one when it is
+ * over.
+ */
 export class Throttle<T> {
   private readonly ms: number;
   private readonly clock: Clock;

@@ -1,5 +1,6 @@
-// One rule that runs: a receiver of the broker for each of its filters, its counters, what it remembers of topics, its target.
-// Made by engine.ts. A publisher of QoS 1 or 2 has its acknowledgement when what the rule made of its message is accepted too.
+// One rule that runs: a receiver of the broker for each of its filters, its counters, what it remembers of topics, its
+// target. Made by engine.ts. A publisher of QoS 1 or 2 has its acknowledgement when what the rule made of its message
+// is accepted too.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Cell, Metrics } from '../base/metrics.ts';
@@ -21,7 +22,9 @@ const DROP_REASONS = ['filtered', 'error', 'loop', 'unchanged', 'throttled'];
 
 /** Where messages come from and go to apart from the broker. */
 export interface RuleTargets {
-  /** Sends through an NNG bridge; false when there is none of that name that sends. The bridge may hold the publication. */
+  /**
+   * Sends through an NNG bridge; false when there is none of that name that sends. The bridge may hold the publication.
+   */
   nng(name: string, output: Publication): boolean;
   /** Gives to the webhook; false when there is none. */
   webhook(output: Publication): boolean;
@@ -163,7 +166,9 @@ export class RunningRule implements Flushable {
     this.take(source, input, qos, NOBODY, chain, null);
   }
 
-  /** The chain that what comes out belongs to; null when this message has been through here, or through too many rules. */
+  /**
+   * The chain that what comes out belongs to; null when this message has been through here, or through too many rules.
+   */
   private chainOf(origin: Origin, topic: string): Chain | null {
     const { chains, warn } = this.parts;
     const before = chains.of(origin);
@@ -308,7 +313,8 @@ export class RunningRule implements Flushable {
       this.drop('no-bridge');
       return false;
     }
-    // A spool that is written to disk, or a queue that is full: the publisher waits for it as for the bridge's own rules.
+    // A spool that is written to disk, or a queue that is full: the publisher waits for it as for the bridge's own
+    // rules.
     if (publication !== null && output.stored) publication.stored = true;
     this.waitFor(output.held, publication);
     return true;

@@ -1,4 +1,5 @@
-// SEAM of rules/: rules that filter, change and route messages inside the gateway. Built by gateway/ when rules are configured.
+// SEAM of rules/: rules that filter, change and route messages inside the gateway. Built by gateway/ when rules are
+// configured.
 //   expression.ts  CEL: compiled once, bounded          compiler.ts  options of a rule -> what runs, with every problem
 //   transform.ts   one message through one rule, pure: running and trying are the same
 //   rule.ts        one rule that runs                    engine.ts    all of them: checked, applied, tried

@@ -1,5 +1,6 @@
-// One message through one rule: payload read, `where` asked, the new object built, the topic filled. Pure but for the clock it is given.
-// Called by rule.ts for each message and by trial.ts for samples. What a message lacks is an outcome with its reason, never an exception.
+// One message through one rule: payload read, `where` asked, the new object built, the topic filled. Pure but for the
+// clock it is given. Called by rule.ts for each message and by trial.ts for samples. What a message lacks is an outcome
+// with its reason, never an exception.
 import { isUtf8 } from 'node:buffer';
 import { parseJson, writeJson } from '../base/json.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -83,7 +84,10 @@ export class Transform {
     return built === 'passed' ? this.fillTopic(source, input.topic) : built;
   }
 
-  /** The value of `changed` for the message of the last run(), as text and, where it is one, as a number; null: see `error`. */
+  /**
+   * The value of `changed` for the message of the last run(), as text and, where it is one, as a number; null: see
+   * `error`.
+   */
   changedValue(): { readonly text: string; readonly number: number } | null {
     const { changed } = this.rule;
     if (changed === null) return null;

@@ -1,5 +1,5 @@
-// What a rule would do: with one sample, or with the messages that come for a while. By the code that runs; nothing is published.
-// Called by engine.ts.
+// What a rule would do: with one sample, or with the messages that come for a while. By the code that runs; nothing is
+// published. Called by engine.ts.
 import type { Clock } from '../base/clock.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { CompiledRule } from './compiler.ts';

@@ -1,5 +1,6 @@
-// What a client is answered to its QoS 1 and 2 publishes: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and only after the message
-// was accepted: routed, and durable or in a peer's queue where that is asked for. Used by publish.ts and client.ts.
+// What a client is answered to its QoS 1 and 2 publishes: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and
+// only after the message was accepted: routed, and durable or in a peer's queue where that is asked for. Used by
+// publish.ts and client.ts.
 import { Fifo } from '../base/queue.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
@@ -55,7 +56,10 @@ export class Acks {
     return this.pubacks;
   }
 
-  /** Whether so much waits that no more should be read: `most` answers, too many bytes, or anything while all clients hold too much. */
+  /**
+   * Whether so much waits that no more should be read: `most` answers, too many bytes, or anything while all clients
+   * hold too much.
+   */
   crowded(most: number): boolean {
     const count = this.waiting.length;
     return count > 0 && (count >= most || this.bytes >= CLIENT_HELD_BYTES || this.held.exceeded);
@@ -131,8 +135,9 @@ export class Acks {
   }
 
   /**
-   * A PUBREC with a failure would end an exchange of which the message is on its way already, and the client would send it as another one:
-   * a client whose session goes on sends the same one again instead, and is answered when it is stored [MQTT-4.4.0-1].
+   * A PUBREC with a failure would end an exchange of which the message is on its way already, and the client would send
+   * it as another one: a client whose session goes on sends the same one again instead, and is answered when it is
+   * stored [MQTT-4.4.0-1].
    */
   private mustComeAgain(type: AckPacket['type'], reasonCode: number): boolean {
     return type === PUBREC && reasonCode >= 0x80 && this.user.resumable;
@@ -164,7 +169,9 @@ export class Acks {
   }
 }
 
-/** Whether a failure cannot be told: not at all before 5.0, and PUBCOMP knows none but an identifier that is not known. */
+/**
+ * Whether a failure cannot be told: not at all before 5.0, and PUBCOMP knows none but an identifier that is not known.
+ */
 function fatal(type: AckPacket['type'], reasonCode: number, version: Version): boolean {
   if (reasonCode < 0x80 || (type === PUBCOMP && reasonCode === PACKET_IDENTIFIER_NOT_FOUND)) return false;
   return type === PUBCOMP || version < 5;

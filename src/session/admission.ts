@@ -1,6 +1,7 @@
-// From a CONNECT to a client that is let in, or is not: limits, who it is (authentication, enhanced or not), room, session, commit, CONNACK.
-// One per connection, made by client.ts, which does what is decided here; the single steps are in connect.ts, AUTH is in enhanced.ts.
-// Nothing of a client that is not let in has any effect. Sources: MQTT 5.0 sections 3.1.4 and 4.12, 3.1.1 section 3.1.4.
+// From a CONNECT to a client that is let in, or is not: limits, who it is (authentication, enhanced or not), room,
+// session, commit, CONNACK. One per connection, made by client.ts, which does what is decided here; the single steps
+// are in connect.ts, AUTH is in enhanced.ts. Nothing of a client that is not let in has any effect. Sources: MQTT 5.0
+// sections 3.1.4 and 4.12, 3.1.1 section 3.1.4.
 import type { AuthResult, Credentials, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
 import type { ListenerContext } from '../broker/broker.ts';

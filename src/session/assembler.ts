@@ -16,7 +16,9 @@ const NOTHING = Buffer.alloc(0);
 export class Assembler {
   /** Where the next bytes of the packet may be read to, while its rest is large; they are then given to filled(). */
   region: Buffer | null = null;
-  /** Whether the connection reads to `region`; to one that does not, a region would be left, and copied, at each chunk. */
+  /**
+   * Whether the connection reads to `region`; to one that does not, a region would be left, and copied, at each chunk.
+   */
   direct = false;
   /** Bytes of the packet that came last, 0 when it was not in pieces. */
   lastBytes = 0;

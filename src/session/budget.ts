@@ -1,6 +1,7 @@
-// The memory that all clients together may hold in unsent output and queues. Above it the sources are slowed down, one chunk each every
-// few milliseconds: nobody is shut out for good, because those who are held may also be the ones whose acknowledgements free the memory.
-// Built by broker/, asked by reader.ts after each chunk and by clients inside the process.
+// The memory that all clients together may hold in unsent output and queues. Above it the sources are slowed down, one
+// chunk each every few milliseconds: nobody is shut out for good, because those who are held may also be the ones whose
+// acknowledgements free the memory. Built by broker/, asked by reader.ts after each chunk and by clients inside the
+// process.
 import type { Clock, Timer } from '../base/clock.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Source } from '../broker/broker.ts';

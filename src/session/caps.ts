@@ -1,6 +1,6 @@
-// Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages; and what the store refuses.
-// Whatever is refused is counted by its bound and told at most every ten seconds. Used by subscribe.ts; asked at CONNECT and, for
-// retained messages, by router/. Refuses nothing itself.
+// Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages; and what the
+// store refuses. Whatever is refused is counted by its bound and told at most every ten seconds. Used by subscribe.ts;
+// asked at CONNECT and, for retained messages, by router/. Refuses nothing itself.
 import { brief } from '../base/brief.ts';
 import { type Log, limitLog } from '../base/log.ts';
 

@@ -1,5 +1,5 @@
-// One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes bytes.
-// Made by broker/native/engine.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
+// One connection that speaks MQTT: hands each packet to its handler, and is the one place where a ProtocolError becomes
+// bytes. Made by broker/native/engine.ts for every accepted connection. States: connect -> (auth) -> open -> closed.
 // Bytes become packets in reader.ts; what a CONNECT leads to is decided in admission.ts.
 import type { Access, Identity } from '../auth/auth.ts';
 import { errorText, ProtocolError } from '../base/errors.ts';
@@ -262,7 +262,9 @@ export class Client {
     this.refuse(error.message);
   }
 
-  /** An answer that is larger than the client takes cannot be given, and what asked for it cannot go on [MQTT-3.1.2-24]. */
+  /**
+   * An answer that is larger than the client takes cannot be given, and what asked for it cannot go on [MQTT-3.1.2-24].
+   */
   private send(packet: Buffer): void {
     if (this.writer.closed) return;
     if (packet.length <= this.admission.maximumPacketSize) this.writer.append(packet, 0, packet.length);
@@ -394,7 +396,8 @@ export class Client {
       this.finish();
       return;
     }
-    // The connection closes when the store has it: a session that was ended is not there again after a crash [MQTT-3.14.4-2].
+    // The connection closes when the store has it: a session that was ended is not there again after a crash
+    // [MQTT-3.14.4-2].
     const hold = new Hold();
     this.core.journal.barrierAll(hold);
     this.reader.suspend(new Promise<number>((resolve) => hold.whenDone(resolve)), () => this.finish());

@@ -1,10 +1,11 @@
-// CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first packet, and by
-// enhanced.ts for those that authenticate with AUTH.
+// CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4). Called by client.ts for the first
+// packet, and by enhanced.ts for those that authenticate with AUTH.
 //
 //   limits -> identify -> authenticate -> owner -> room -> (take over, open session) -> stored -> answer
-//      \----------\-------------\----------\-------\--------------------------------\--> refuse: CONNACK with the code, close; nobody else is touched, no will is kept
+//      \----------\-------------\----------\-------\-----------------------\--> refuse: CONNACK, close; no will is kept
 //
-// Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after CONNACK 0.
+// Nothing of a client that is not let in has any effect: authentication comes before takeover, the will counts after
+// CONNACK 0.
 import { randomBytes } from 'node:crypto';
 import type { Credentials, Identity } from '../auth/auth.ts';
 import type { ClientRules } from '../broker/broker.ts';
@@ -52,7 +53,8 @@ export function checkLimits(
   const will = packet.will;
   if (will === null) return null;
   if (will.qos > mostQos(limits, rules)) return { reasonCode: QOS_NOT_SUPPORTED, why: 'will QoS' }; // [MQTT-3.2.2-12]
-  if (will.retain && !limits.retainAvailable) return { reasonCode: RETAIN_NOT_SUPPORTED, why: 'will retain' }; // [MQTT-3.2.2-13]
+  // [MQTT-3.2.2-13]
+  if (will.retain && !limits.retainAvailable) return { reasonCode: RETAIN_NOT_SUPPORTED, why: 'will retain' };
   if (limits.maxPayloadSize > 0 && will.payload.length > limits.maxPayloadSize)
     return { reasonCode: PACKET_TOO_LARGE, why: 'will payload' };
   const levels = limits.maxTopicLevels;
@@ -63,15 +65,19 @@ export function checkLimits(
 }
 
 /**
- * Whether the client id is free for this user: a session that is kept is that of one user of one realm, and nobody else may continue or
- * end it. One that ends with its connection keeps nothing for anybody: it is taken over as ever. To be asked before anything of an older connection is touched.
+ * Whether the client id is free for this user: a session that is kept is that of one user of one realm, and nobody else
+ * may continue or end it. One that ends with its connection keeps nothing for anybody: it is taken over as ever. To be
+ * asked before anything of an older connection is touched.
  */
 export function checkOwner(core: Core, registry: Registry, identity: Identity): Refusal | null {
   const known = registry.get(identity.clientId);
   return known === undefined ? null : foreignOwner(core, known, identity);
 }
 
-/** The refusal of somebody whose client id has a session of another user, or null. The two are told apart in the log, not by the peer. */
+/**
+ * The refusal of somebody whose client id has a session of another user, or null. The two are told apart in the log,
+ * not by the peer.
+ */
 export function foreignOwner(core: Core, known: Owned, identity: Identity): Refusal | null {
   if (core.limits.sessionOwner === 'client_id' || !known.kept || known.isFor(identity)) return null;
   core.contests.foreign(core.log, core.clock.mono(), {
@@ -92,7 +98,10 @@ interface Owned {
   isFor(identity: Identity): boolean;
 }
 
-/** Whether there is room for the session that is asked for. To be asked before anything of an older connection is touched. */
+/**
+ * Whether there is room for the session that is asked for. To be asked before anything of an older connection is
+ * touched.
+ */
 export function checkRoom(core: Core, registry: Registry, packet: ConnectPacket, identity: Identity): Refusal | null {
   const { clientId } = identity;
   const { maxSessions } = core.limits;
@@ -128,7 +137,10 @@ export function assignClientId(prefix = 'auto-'): string {
   return prefix + randomBytes(12).toString('base64url');
 }
 
-/** Whether the client id that was asked for, or given, begins as all have to; asked before anybody is authenticated, as in mosquitto. */
+/**
+ * Whether the client id that was asked for, or given, begins as all have to; asked before anybody is authenticated, as
+ * in mosquitto.
+ */
 export function checkPrefix(limits: SessionLimits, clientId: string): Refusal | null {
   if (clientId.startsWith(limits.clientIdPrefix)) return null;
   return { reasonCode: NOT_AUTHORIZED, why: 'the client id begins with something else' };
@@ -167,7 +179,10 @@ export function identityOf(credentials: Credentials, username: string, realm: st
   };
 }
 
-/** Session Expiry Interval in force, in seconds: asked for, capped; before 5.0 a session without clean start has none of its own. */
+/**
+ * Session Expiry Interval in force, in seconds: asked for, capped; before 5.0 a session without clean start has none of
+ * its own.
+ */
 export function sessionExpiry(limits: SessionLimits, packet: ConnectPacket): number {
   const asked = packet.version === 5 ? (packet.properties?.sessionExpiryInterval ?? 0) : packet.cleanStart ? 0 : NEVER;
   return capExpiry(limits, asked);
@@ -196,7 +211,10 @@ export interface Admitted {
   readonly fresh: boolean;
 }
 
-/** Lets an authenticated client in: ends the connection that has its client id, finds or makes the session and puts the client there. */
+/**
+ * Lets an authenticated client in: ends the connection that has its client id, finds or makes the session and puts the
+ * client there.
+ */
 export function admit(
   core: Core,
   registry: Registry,
@@ -278,7 +296,8 @@ function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
   if (accepted.maxQos < 2) properties.maximumQos = accepted.maxQos;
   if (!limits.retainAvailable) properties.retainAvailable = false;
   if (limits.maxPacketSize > 0) properties.maximumPacketSize = limits.maxPacketSize;
-  if (accepted.assignedClientId !== null) properties.assignedClientIdentifier = accepted.assignedClientId; // [MQTT-3.1.3-7]
+  // [MQTT-3.1.3-7]
+  if (accepted.assignedClientId !== null) properties.assignedClientIdentifier = accepted.assignedClientId;
   if (limits.maxTopicAlias > 0) properties.topicAliasMaximum = limits.maxTopicAlias;
   if (!limits.wildcardAvailable) properties.wildcardSubscriptionAvailable = false;
   if (!limits.sharedAvailable) properties.sharedSubscriptionAvailable = false;
@@ -294,7 +313,10 @@ function limitsFor(limits: SessionLimits, accepted: Accepted): Properties {
 /** What a will may be wrong in; 3.1.1 has no return code for any of it. */
 const UNTELLABLE: ReadonlySet<number> = new Set([QOS_NOT_SUPPORTED, RETAIN_NOT_SUPPORTED, TOPIC_NAME_INVALID]);
 
-/** The CONNACK of a client that is not let in [MQTT-3.2.2-6]; no bytes where no return code fits [MQTT-3.2.2-6 of 3.1.1]. */
+/**
+ * The CONNACK of a client that is not let in [MQTT-3.2.2-6]; no bytes where no return code fits [MQTT-3.2.2-6 of
+ * 3.1.1].
+ */
 export function encodeRefused(version: Version, refusal: Refusal): Buffer {
   if (version < 5 && UNTELLABLE.has(refusal.reasonCode)) return Buffer.alloc(0);
   // Bad user, bad password and refused anonymous look the same to the peer.

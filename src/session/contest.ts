@@ -1,6 +1,6 @@
-// Two programs that share a client id throw each other off for ever, and their users blame the broker. Told once a minute, by name.
-// Also told: client ids that belong to another user. Asked by connect.ts at every takeover. Remembers a bounded number of client ids, long ones
-// by their hash.
+// Two programs that share a client id throw each other off for ever, and their users blame the broker. Told once a
+// minute, by name. Also told: client ids that belong to another user. Asked by connect.ts at every takeover. Remembers
+// a bounded number of client ids, long ones by their hash.
 import { boundedKey } from '../base/brief.ts';
 import type { Fields, Log } from '../base/log.ts';
 import { Fifo } from '../base/queue.ts';
@@ -28,7 +28,10 @@ export class Contests {
   private foreignMs = Number.NEGATIVE_INFINITY;
   private foreignCount = 0;
 
-  /** Tells of a client that came with a client id whose session is another user's; a storm of them is one line now and then. */
+  /**
+   * Tells of a client that came with a client id whose session is another user's; a storm of them is one line now and
+   * then.
+   */
   foreign(log: Log, nowMs: number, fields: Fields): void {
     this.foreignCount++;
     if (nowMs - this.foreignMs < FOREIGN_MS) return;

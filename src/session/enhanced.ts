@@ -1,5 +1,6 @@
-// The enhanced authentication of one client (MQTT 5.0 section 4.12): an exchange of AUTH packets at CONNECT, and again whenever an open
-// client asks for it. Made by admission.ts, which decides what being let in or refused means. Methods are those of auth/.
+// The enhanced authentication of one client (MQTT 5.0 section 4.12): an exchange of AUTH packets at CONNECT, and again
+// whenever an open client asks for it. Made by admission.ts, which decides what being let in or refused means. Methods
+// are those of auth/.
 import type { Access, Credentials, EnhancedExchange, EnhancedStep, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { encodeAuth } from '../codec/session.ts';
@@ -77,7 +78,8 @@ export class EnhancedAuthentication {
 
   private begin(credentials: Credentials): EnhancedExchange | Refusal {
     const known = this.client.access().enhanced.find((method) => method.name === this.method);
-    if (known === undefined) return { reasonCode: BAD_AUTHENTICATION_METHOD, why: 'unknown authentication method' }; // [MQTT-4.12.0-1]
+    // [MQTT-4.12.0-1]
+    if (known === undefined) return { reasonCode: BAD_AUTHENTICATION_METHOD, why: 'unknown authentication method' };
     return known.begin(credentials);
   }
 

@@ -1,6 +1,7 @@
-// The receiving half of QoS 2: which packet ids of a session stand for a message that has come and is not released yet (MQTT 5.0 and
-// 3.1.1 section 4.3.3). One per connection; publish.ts begins exchanges, client.ts passes PUBREL, acks.ts says how the messages fared.
-// An identifier is remembered only with its message: a refusal frees it, whatever has become of the connection that brought it.
+// The receiving half of QoS 2: which packet ids of a session stand for a message that has come and is not released yet
+// (MQTT 5.0 and 3.1.1 section 4.3.3). One per connection; publish.ts begins exchanges, client.ts passes PUBREL, acks.ts
+// says how the messages fared. An identifier is remembered only with its message: a refusal frees it, whatever has
+// become of the connection that brought it.
 import type { Hold, Publication } from '../mqtt/message.ts';
 import { type AckPacket, PUBCOMP, PUBREC, type Version } from '../mqtt/packet.ts';
 import { PACKET_IDENTIFIER_NOT_FOUND, SUCCESS } from '../mqtt/reason.ts';
@@ -10,7 +11,10 @@ import type { Session } from './state.ts';
 import { EXCHANGE_BYTES } from './weight.ts';
 
 export class Exchanges implements AckUser {
-  /** Those of this connection, which count in the Receive Maximum: those of an earlier one do not (MQTT 5.0 section 4.9). */
+  /**
+   * Those of this connection, which count in the Receive Maximum: those of an earlier one do not (MQTT 5.0 section
+   * 4.9).
+   */
   open = 0;
   readonly failed: () => void;
   private readonly core: Core;
@@ -29,7 +33,10 @@ export class Exchanges implements AckUser {
     return this.session.inbound.has(packetId);
   }
 
-  /** Remembers the identifier of a message that was just routed: behind it, so that neither is ever stored without the other. */
+  /**
+   * Remembers the identifier of a message that was just routed: behind it, so that neither is ever stored without the
+   * other.
+   */
   begin(packetId: number, publication: Publication): void {
     this.session.inbound.set(packetId, null);
     this.core.ledger.add('sessions', EXCHANGE_BYTES);
@@ -44,7 +51,10 @@ export class Exchanges implements AckUser {
     if (hold?.open === true && this.has(packetId)) this.session.inbound.set(packetId, hold);
   }
 
-  /** The same message again: it is acknowledged again and not delivered again [MQTT-4.3.3-10]. Gives what the answer waits for. */
+  /**
+   * The same message again: it is acknowledged again and not delivered again [MQTT-4.3.3-10]. Gives what the answer
+   * waits for.
+   */
   again(packetId: number, publication: Publication): Hold | null {
     const { journal, stats } = this.core;
     const { session } = this;

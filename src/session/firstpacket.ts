@@ -1,5 +1,6 @@
-// The first packet of a connection by itself, for engines that read the packets after it on their own: broker/aedes/front.ts.
-// Keeps nothing; what a peer may make its caller keep is bounded by `maxBytes`. Sources: MQTT 3.1.1 section 3.1, MQTT 5.0 section 3.1.2.2.
+// The first packet of a connection by itself, for engines that read the packets after it on their own:
+// broker/aedes/front.ts. Keeps nothing; what a peer may make its caller keep is bounded by `maxBytes`. Sources: MQTT
+// 3.1.1 section 3.1, MQTT 5.0 section 3.1.2.2.
 import { errorText } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
 import { ConnectError, decodeConnect, encodeConnack, encodeRefusal } from '../codec/connect.ts';

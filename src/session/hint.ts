@@ -15,8 +15,9 @@ export function hintFor(buffer: Buffer, at: number, end: number): string {
 }
 
 /**
- * False when buffer[at, end) cannot become a CONNECT. The flags of the fixed header are left to the decoder, which knows the version:
- * 3.1 leaves them open. A TLS hello (0x16 0x03) has the packet type of CONNECT; no CONNECT is 3 bytes long.
+ * False when buffer[at, end) cannot become a CONNECT. The flags of the fixed header are left to the decoder, which
+ * knows the version: 3.1 leaves them open. A TLS hello (0x16 0x03) has the packet type of CONNECT; no CONNECT is 3
+ * bytes long.
  */
 export function mayBeConnect(buffer: Buffer, at: number, end: number): boolean {
   if (buffer[at] >> 4 !== CONNECT) return false;

@@ -1,5 +1,6 @@
 // What is kept of a client with its messages and session, and what that still allows when the client is away. Pure.
-// Used by state.ts (each connection), subscribe.ts (stored messages) and the engine aedes. Must not ask who is connected now.
+// Used by state.ts (each connection), subscribe.ts (stored messages) and the engine aedes. Must not ask who is
+// connected now.
 import type { Absentees, Identity, Verdict } from '../auth/auth.ts';
 import type { Arrival, Message, Origin } from '../mqtt/message.ts';
 import type { Core } from './session.ts';
@@ -12,7 +13,9 @@ export function originOf(identity: Identity): Origin {
   return { kind: 'client', clientId, username, bridge: null, arrival };
 }
 
-/** Whether a client has come the same way as before. Claims are compared as objects: those of another token may differ. */
+/**
+ * Whether a client has come the same way as before. Claims are compared as objects: those of another token may differ.
+ */
 export function sameArrival(a: Identity, b: Identity): boolean {
   return (
     a.partial === b.partial &&
@@ -42,8 +45,8 @@ export function publisherOf(origin: Origin, absentees: Absentees): Identity {
 }
 
 /**
- * Whether the publisher of a stored message may still write its topic, by the rights of the listener it came through; the gateway's
- * own values always count. What is not known of it is denied.
+ * Whether the publisher of a stored message may still write its topic, by the rights of the listener it came through;
+ * the gateway's own values always count. What is not known of it is denied.
  */
 export function sourceMayWrite({ absentees }: Core, { origin, topic, qos }: Message): Verdict {
   if (origin.kind === 'server' || origin.kind === 'api') return true;

@@ -1,6 +1,7 @@
-// Time on the event loop for work that one client's input leads to: a client that has used its share goes on behind everybody else.
-// One Pace for a broker; asked by reader.ts between packets and by subscribe.ts between filters. Work that goes on later gets one round of
-// the loop after the other, all such clients together no more than ROUND_MS of each, so that the sockets of the others are read in between.
+// Time on the event loop for work that one client's input leads to: a client that has used its share goes on behind
+// everybody else. One Pace for a broker; asked by reader.ts between packets and by subscribe.ts between filters. Work
+// that goes on later gets one round of the loop after the other, all such clients together no more than ROUND_MS of
+// each, so that the sockets of the others are read in between.
 import { Fifo } from '../base/queue.ts';
 
 /** What one client may use in a row. */
@@ -26,7 +27,9 @@ export class Pace {
     this.cpuMs = cpuMs;
   }
 
-  /** A slice begins: gives when it is over at the earliest. Slices are worked on one after the other, without a break. */
+  /**
+   * A slice begins: gives when it is over at the earliest. Slices are worked on one after the other, without a break.
+   */
   begin(): number {
     this.beganCpuMs = this.cpuMs();
     return this.mono() + SLICE_MS;

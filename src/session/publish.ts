@@ -1,6 +1,7 @@
-// PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota, routing, answer.
-// One per connection; called by reader.ts for every PUBLISH. The hottest code there is: topics are known by their bytes
-// (named.ts), packets at QoS 0 whose topics go to the same targets are handed on as one run, and nothing is allocated for either.
+// PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota, routing, answer. One
+// per connection; called by reader.ts for every PUBLISH. The hottest code there is: topics are known by their bytes
+// (named.ts), packets at QoS 0 whose topics go to the same targets are handed on as one run, and nothing is allocated
+// for either.
 
 import type { Access, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
@@ -84,8 +85,8 @@ export class Inbound {
   }
 
   /**
-   * Handles the PUBLISH in `frame` and, at QoS 0, those behind it that belong to the same run. Returns the offset behind what was handled,
-   * or WAIT. Throws ProtocolError.
+   * Handles the PUBLISH in `frame` and, at QoS 0, those behind it that belong to the same run. Returns the offset
+   * behind what was handled, or WAIT. Throws ProtocolError.
    * @param shared the buffer, where nobody writes to it any more
    */
   publish(buffer: Buffer, frame: Frame, end: number, shared: SharedBytes | null): number {
@@ -100,7 +101,8 @@ export class Inbound {
     const limits = this.core.limits;
     if (scan.qos > limits.maxQos || scan.qos > this.maxQos)
       throw new ProtocolError(QOS_NOT_SUPPORTED, `PUBLISH with QoS ${scan.qos}`); // [MQTT-3.2.2-11]
-    if (scan.retain && !limits.retainAvailable) throw new ProtocolError(RETAIN_NOT_SUPPORTED, 'PUBLISH with RETAIN'); // [MQTT-3.2.2-14]
+    // [MQTT-3.2.2-14]
+    if (scan.retain && !limits.retainAvailable) throw new ProtocolError(RETAIN_NOT_SUPPORTED, 'PUBLISH with RETAIN');
     const publication = this.publication;
     publication.reset();
     publication.topic = topic.name;
@@ -114,7 +116,8 @@ export class Inbound {
     publication.payloadEnd = frame.end;
     publication.wireVersion = this.version;
     publication.packetIdAt = scan.packetIdAt;
-    // Bytes are passed on as they are only with a topic and with a length in its shortest form [MQTT-1.5.5-1]: no last byte of 0.
+    // Bytes are passed on as they are only with a topic and with a length in its shortest form [MQTT-1.5.5-1]: no last
+    // byte of 0.
     const minimal = frame.bodyStart === frame.packetStart + 2 || buffer[frame.bodyStart - 1] !== 0;
     publication.packetStart = minimal && scan.topicEnd > scan.topicStart ? frame.packetStart : -1;
     if (this.decoded !== null) this.useProperties(this.decoded);
@@ -136,7 +139,9 @@ export class Inbound {
     return this.names.waiting;
   }
 
-  /** Resolves when half of what waits for acknowledgements is answered; null while there is no reason to wait for that. */
+  /**
+   * Resolves when half of what waits for acknowledgements is answered; null while there is no reason to wait for that.
+   */
   crowd(): Promise<void> | null {
     return this.acks.crowded(this.mostHeld) ? this.acks.calmed(this.mostHeld) : null;
   }
@@ -182,7 +187,8 @@ export class Inbound {
     }
     const { journal, router } = this.core;
     const route = this.names.route(topic);
-    // "Once" leaves no room for a refusal by one receiver after another one has the message: all of them take it, or none gets it.
+    // "Once" leaves no room for a refusal by one receiver after another one has the message: all of them take it, or
+    // none gets it.
     const unable = !journal.writing && this.session.outbox.durable;
     if (unable || ((!journal.accepting || publication.retain) && router.refuses(publication, route))) {
       this.core.delivery.refusedStore++;
@@ -190,7 +196,8 @@ export class Inbound {
       return;
     }
     const receivers = router.publish(publication, route);
-    // Behind the message, in the same group of the journal: it is never stored without it. One that was refused is not remembered at all.
+    // Behind the message, in the same group of the journal: it is never stored without it. One that was refused is not
+    // remembered at all.
     if (publication.held?.refused !== true) this.exchanges.begin(packetId, publication);
     if (publication.stored) journal.barrier(publication.hold());
     const { held } = publication;
@@ -204,7 +211,8 @@ export class Inbound {
     const maximum = this.five ? this.core.limits.maxAwaitingRel : 0;
     // QoS 2 publishes are in `exchanges.open` from the PUBLISH on, whether their PUBREC waits or not.
     if (maximum > 0 && this.acks.unacknowledged + this.exchanges.open >= maximum) {
-      throw new ProtocolError(RECEIVE_MAXIMUM_EXCEEDED, `more than ${maximum} publishes without acknowledgement`); // [MQTT-3.3.4-7]
+      // [MQTT-3.3.4-7]
+      throw new ProtocolError(RECEIVE_MAXIMUM_EXCEEDED, `more than ${maximum} publishes without acknowledgement`);
     }
   }
 

@@ -1,5 +1,6 @@
-// All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are due.
-// Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1 section 3.1.2.4.
+// All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are
+// due. Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
+// section 3.1.2.4.
 import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
@@ -33,7 +34,10 @@ export class Registry {
     return this.sessions.values();
   }
 
-  /** Whether a client may come with its client id: a session belongs to its user, who may not be robbed of it (connect.ts refuses). */
+  /**
+   * Whether a client may come with its client id: a session belongs to its user, who may not be robbed of it
+   * (connect.ts refuses).
+   */
   mayContinue(session: Session, identity: Identity): boolean {
     return this.core.limits.sessionOwner === 'client_id' || session.isFor(identity);
   }
@@ -51,7 +55,8 @@ export class Registry {
       known.adopt(identity, version, cleanStart);
       return { session: known, present: true, discarded: false }; // [MQTT-3.1.2-5] [MQTT-3.2.2-2]
     }
-    // A clean start discards what was there [MQTT-3.1.2-4], and ends the old session: its will is due now [MQTT-3.1.3-9].
+    // A clean start discards what was there [MQTT-3.1.2-4], and ends the old session: its will is due now
+    // [MQTT-3.1.3-9].
     const discarded = known?.outbox.durable === true;
     if (known !== undefined) this.end(known, 'clean start');
     const session = new Session(this.core, identity, version, cleanStart);
@@ -67,7 +72,10 @@ export class Registry {
     session.bytes = bytes;
   }
 
-  /** A client has come: how long the session lives after it. True when the journal was told something its CONNACK has to wait for. */
+  /**
+   * A client has come: how long the session lives after it. True when the journal was told something its CONNACK has to
+   * wait for.
+   */
   begin(session: Session, expiryInterval: number): boolean {
     session.expiryInterval = expiryInterval;
     const resumable = expiryInterval > 0;
@@ -96,8 +104,8 @@ export class Registry {
   }
 
   /**
-   * The connection has ended. `withWill`: it was not a normal DISCONNECT. `takenOver`: another connection continues the session.
-   * Publishes or schedules the will, then keeps or ends the session.
+   * The connection has ended. `withWill`: it was not a normal DISCONNECT. `takenOver`: another connection continues the
+   * session. Publishes or schedules the will, then keeps or ends the session.
    */
   close(session: Session, withWill: boolean, takenOver: boolean): void {
     session.client = null;
@@ -107,7 +115,8 @@ export class Registry {
     session.will = null;
     if (will !== null && !withWill) this.forgetWill(session); // [MQTT-3.14.4-3]
     const lives = session.expiryInterval > 0;
-    // A clean stop is no end for a session that is stored: its will waits for the next start (MQTT 5.0 section 3.1.2.5 allows it).
+    // A clean stop is no end for a session that is stored: its will waits for the next start (MQTT 5.0 section 3.1.2.5
+    // allows it).
     const deferred = this.stopping && session.outbox.durable;
     // Before the will: a session that gets its own is not there to take it, and has not been sent it [MQTT-3.3.1-1].
     session.outbox.detach();
@@ -190,7 +199,10 @@ export class Registry {
     }
   }
 
-  /** Makes the session of a client that has not been here yet; one that is there is left as it is, and still open to its first user. */
+  /**
+   * Makes the session of a client that has not been here yet; one that is there is left as it is, and still open to its
+   * first user.
+   */
   preset(clientId: string, subscriptions: readonly StoredSubscription[], access: () => Access): void {
     const known = this.sessions.get(clientId);
     if (known !== undefined) {
@@ -349,7 +361,10 @@ function storedIdentity(stored: StoredSession, absentees: Absentees): Identity {
   return validUntil > 0 ? { ...identity, validUntil } : identity;
 }
 
-/** How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it, or its Will Delay. */
+/**
+ * How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it,
+ * or its Will Delay.
+ */
 function graceMs(session: Session): number {
   const keepAliveMs = session.keepAlive > 0 ? session.keepAlive * 1500 : UNKNOWN_GRACE_MS;
   return Math.max(keepAliveMs, (session.will?.delayInterval ?? 0) * 1000);

@@ -1,7 +1,8 @@
-// SEAM of session/: the inbound half. broker/ builds a Core and hands connections to Client (client.ts); everything a client may do is
-// obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session outlives both.
+// SEAM of session/: the inbound half. broker/ builds a Core and hands connections to Client (client.ts); everything a
+// client may do is obeyed in this folder, one file a noun. A Connection is bytes, a Client adds MQTT, a Session
+// outlives both.
 //
-//   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT or loss -> session stays or ends
+//   CONNECT -> authenticate -> [AUTH ...] -> open -> PUBLISH, SUBSCRIBE, ... -> DISCONNECT, loss -> session stays, ends
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
 //
 // Map (made by `make docs`):

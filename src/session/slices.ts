@@ -1,13 +1,15 @@
-// Work that one packet asks for in many steps: as many as fit into the client's share of the loop at once, the rest behind everybody else.
-// Used by subscribe.ts, where a packet may hold thousands of filters and each may have to wait for a source of rights.
+// Work that one packet asks for in many steps: as many as fit into the client's share of the loop at once, the rest
+// behind everybody else. Used by subscribe.ts, where a packet may hold thousands of filters and each may have to wait
+// for a source of rights.
 import type { Pace } from './pace.ts';
 
 /** Steps between two looks at the clock. */
 const STEPS = 16;
 
 /**
- * Does step(0) to step(count - 1) in order. A step that gives a promise is waited for before the next one. True when all is done at once;
- * else a promise of true, or of false when `goOn` said no in between. Rejects with what a step rejects with or throws later.
+ * Does step(0) to step(count - 1) in order. A step that gives a promise is waited for before the next one. True when
+ * all is done at once; else a promise of true, or of false when `goOn` said no in between. Rejects with what a step
+ * rejects with or throws later.
  */
 export function inSlices(
   pace: Pace,

@@ -1,5 +1,5 @@
-// A client that does not read what it is sent: its own packets are not read either while it is owed too much, and it is closed when
-// nothing moves at all. One per client; asked by client.ts and reader.ts.
+// A client that does not read what it is sent: its own packets are not read either while it is owed too much, and it is
+// closed when nothing moves at all. One per client; asked by client.ts and reader.ts.
 import type { Writer } from '../base/writer.ts';
 import type { Connection } from '../transport/transport.ts';
 
@@ -12,7 +12,10 @@ export class Stall {
   private lastBytes = 0;
   private wake: (() => void) | null = null;
 
-  /** Whether a buffer of `writeBuffer` bytes has been full and at rest for longer than `timeoutMs`. 0 for either = never. */
+  /**
+   * Whether a buffer of `writeBuffer` bytes has been full and at rest for longer than `timeoutMs`. 0 for either =
+   * never.
+   */
   lasts(nowMs: number, writer: Writer, connection: Connection, writeBuffer: number, timeoutMs: number): boolean {
     const bytes = connection.queuedBytes;
     if (writeBuffer === 0 || timeoutMs === 0 || writer.queuedBytes < writeBuffer || bytes !== this.lastBytes) {

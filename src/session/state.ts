@@ -19,7 +19,10 @@ export class Session {
   readonly clientId: string;
   readonly outbox: SessionOutbox;
   readonly subscriptions = new Map<string, StoredSubscription>();
-  /** Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10], each with what its message still waits for. */
+  /**
+   * Packet ids of QoS 2 publishes received and not yet released [MQTT-4.3.3-10], each with what its message still waits
+   * for.
+   */
   readonly inbound = new Map<number, Hold | null>();
   /** Bytes in the ledger; see weight.ts. */
   bytes = 0;

@@ -1,6 +1,6 @@
 // SUBACK and UNSUBACK: when they leave and what they say (MQTT 5.0 sections 3.9 and 3.11, 3.1.1 sections 3.9 and 3.11).
-// Made by client.ts for one SUBSCRIBE or UNSUBSCRIBE. What a session keeps is acknowledged when it is stored; what could not be stored is
-// taken back, and the answer says so.
+// Made by client.ts for one SUBSCRIBE or UNSUBSCRIBE. What a session keeps is acknowledged when it is stored; what
+// could not be stored is taken back, and the answer says so.
 import { encodeSuback, encodeUnsuback } from '../codec/subscribe.ts';
 import { Hold } from '../mqtt/message.ts';
 import { SUBACK, UNSUBACK, type UnsubscribePacket, type Version } from '../mqtt/packet.ts';

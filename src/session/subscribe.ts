@@ -1,5 +1,6 @@
-// SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11): which filters are granted, and what stored messages they bring.
-// Called by client.ts and suback.ts; gives the codes, suback.ts sends them. May have to wait for an authorizer, or for its turn.
+// SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11): which filters are granted, and what stored messages they
+// bring. Called by client.ts and suback.ts; gives the codes, suback.ts sends them. May have to wait for an authorizer,
+// or for its turn.
 
 import type { Access } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
@@ -33,7 +34,10 @@ interface Checked {
   readonly shareName: string | null;
 }
 
-/** Checks one request. Returns a failure code when it cannot be granted whoever asks. Throws for what closes the connection. */
+/**
+ * Checks one request. Returns a failure code when it cannot be granted whoever asks. Throws for what closes the
+ * connection.
+ */
 function check(core: Core, request: SubscriptionRequest): Checked | number {
   const { topicFilter } = request;
   const limits = core.limits;
@@ -68,13 +72,17 @@ function checkFilter(
   return { request, filter, shareName };
 }
 
-/** Verdicts of one SUBSCRIBE that are asked for at once where a source of rights answers later: a share, not all of its places. */
+/**
+ * Verdicts of one SUBSCRIBE that are asked for at once where a source of rights answers later: a share, not all of its
+ * places.
+ */
 const ASKED_AT_ONCE = 4;
 
 /**
- * Grants what can be granted. Returns one code for each request, in order [MQTT-3.8.4-6]; before 5.0 failures are 0x80 [MQTT-3.9.3-2].
- * `afterAnswer` sends the stored messages of the new subscriptions: SUBACK goes first. Denials with deny_action disconnect throw.
- * Many filters take several turns; null when the client has gone (`isOpen`) in between. Rejects where nobody could say what is allowed.
+ * Grants what can be granted. Returns one code for each request, in order [MQTT-3.8.4-6]; before 5.0 failures are 0x80
+ * [MQTT-3.9.3-2]. `afterAnswer` sends the stored messages of the new subscriptions: SUBACK goes first. Denials with
+ * deny_action disconnect throw. Many filters take several turns; null when the client has gone (`isOpen`) in between.
+ * Rejects where nobody could say what is allowed.
  */
 export function subscribe(
   core: Core,
@@ -333,8 +341,8 @@ export interface Unsubscribed {
 }
 
 /**
- * Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. Many filters take several turns; null when the
- * client has gone in between.
+ * Ends subscriptions; one code for each filter, in order [MQTT-3.10.4-5] [MQTT-3.11.3-1]. Many filters take several
+ * turns; null when the client has gone in between.
  */
 export function unsubscribe(
   core: Core,

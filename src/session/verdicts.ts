@@ -1,11 +1,14 @@
-// Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk.
-// Used by named.ts and state.ts; emptied when the authorizer's version rises. Its memory is bounded whatever topics come.
+// Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk. Used by named.ts
+// and state.ts; emptied when the authorizer's version rises. Its memory is bounded whatever topics come.
 
 import { ENTRY_BYTES, type Ledger, textBytes } from '../base/ledger.ts';
 
 /** Topics remembered for one client; above that all are forgotten. */
 const TOPICS = 1000;
-/** Of topics longer than this only the last one is remembered: a thousand of 64 KB each would be a client's way to fill memory. */
+/**
+ * Of topics longer than this only the last one is remembered: a thousand of 64 KB each would be a client's way to fill
+ * memory.
+ */
 const LONG_CHARACTERS = 256;
 /** Above this memory of all clients together a client remembers nothing new. */
 const ALL_BYTES = 32 * 1024 * 1024;
@@ -61,8 +64,8 @@ const MOST_SLOTS = 4096;
 const SLOT_BYTES = 8;
 
 /**
- * Verdicts of one client by the serials of topics (router.ts, KnownTopic). Topics that share a slot are asked for again in turn, and the
- * table grows when that happens: topics that were first seen one after another never share one.
+ * Verdicts of one client by the serials of topics (router.ts, KnownTopic). Topics that share a slot are asked for again
+ * in turn, and the table grows when that happens: topics that were first seen one after another never share one.
  */
 export class TopicVerdicts {
   /** Twice the serial, and 1 more for a grant; 0 = free. */

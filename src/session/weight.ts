@@ -1,5 +1,6 @@
-// What a session weighs in the ledger, and how much clients may make the gateway hold while they are connected. Used by registry.ts,
-// connect.ts, reader.ts and named.ts: one place for what is counted, so that nothing a client can grow is left out.
+// What a session weighs in the ledger, and how much clients may make the gateway hold while they are connected. Used by
+// registry.ts, connect.ts, reader.ts and named.ts: one place for what is counted, so that nothing a client can grow is
+// left out.
 import type { Identity } from '../auth/auth.ts';
 import { BUFFER_BYTES, OBJECT_BYTES, textBytes } from '../base/ledger.ts';
 import type { Will } from '../mqtt/packet.ts';
@@ -40,7 +41,9 @@ export function bytesOf(session: Session): number {
   return sessionBytes(session.identity, session.will, session.pendingWill);
 }
 
-/** Bytes of packets that have come in part, all connections together: half for those that are not let in. 0 = no limit. */
+/**
+ * Bytes of packets that have come in part, all connections together: half for those that are not let in. 0 = no limit.
+ */
 export function inputLimit({ memoryBudget, maxPacketSize }: SessionLimits, letIn: boolean): number {
   if (memoryBudget === 0) return 0;
   return letIn ? Math.max(memoryBudget / 2, 2 * maxPacketSize) : memoryBudget / 4;

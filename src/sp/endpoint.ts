@@ -1,6 +1,6 @@
 // Listeners and dialers of a native socket: they keep trying for as long as the socket lives, and tell how it goes.
-// Made by native.ts, one for each URL. A busy address, an absent peer, a wrong greeting: all are states here, never exceptions.
-// Retries: 100 ms doubling to reconnectMax, jittered so that many gateways do not come back in step.
+// Made by native.ts, one for each URL. A busy address, an absent peer, a wrong greeting: all are states here, never
+// exceptions. Retries: 100 ms doubling to reconnectMax, jittered so that many gateways do not come back in step.
 import type { Clock, Timer } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import type { Connection, DialTarget, Listener } from '../transport/transport.ts';
@@ -14,7 +14,10 @@ const FIRST_RETRY_MS = 100;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Peers of one address: each costs about 10 KB, and the file descriptors of the process are for all. */
 const MAX_PEERS = 4096;
-/** A connection that lasted less counts as a failed try: a peer that takes everybody and hangs up is not dialed ten times a second. */
+/**
+ * A connection that lasted less counts as a failed try: a peer that takes everybody and hangs up is not dialed ten
+ * times a second.
+ */
 const STABLE_MS = 1000;
 
 export interface EndpointContext {

@@ -60,7 +60,10 @@ export class FrameQueue {
     this.skip(this.headBytes(), 1);
   }
 
-  /** Moves whole frames to the writer until it holds `limit` bytes (an empty one takes a frame of any size); returns how many. */
+  /**
+   * Moves whole frames to the writer until it holds `limit` bytes (an empty one takes a frame of any size); returns how
+   * many.
+   */
   moveTo(writer: Writer, limit: number): number {
     let moved = 0;
     while (this.frames > 0 && (writer.queuedBytes === 0 || writer.queuedBytes < limit)) {

@@ -1,6 +1,6 @@
-// Many frames of one head for one pipe, written into its output block in a row: what a burst of small messages costs is decided here.
-// Called by pipe.ts for runs. Copies go eight bytes at a time and may write so many more than they should: the next frame covers them.
-// Layout of a frame: codec/sp.ts.
+// Many frames of one head for one pipe, written into its output block in a row: what a burst of small messages costs is
+// decided here. Called by pipe.ts for runs. Copies go eight bytes at a time and may write so many more than they
+// should: the next frame covers them. Layout of a frame: codec/sp.ts.
 import { copyBytes, type Writer } from '../base/writer.ts';
 import { writeFrameHeader } from '../codec/sp.ts';
 
@@ -12,8 +12,8 @@ const WORD_BYTES = 256;
 export type Spans = Int32Array;
 
 /**
- * Appends a frame of head + source[spans[2i], spans[2i+1]) for i from `from` on, as long as the writer holds no more than `window` bytes.
- * Returns the index of the first one that was not written.
+ * Appends a frame of head + source[spans[2i], spans[2i+1]) for i from `from` on, as long as the writer holds no more
+ * than `window` bytes. Returns the index of the first one that was not written.
  * @param prefixed whether frames begin with the ipc type byte
  */
 export function appendFrames(

@@ -1,6 +1,7 @@
-// What is used of libnanomsg, the C library, and how it is loaded: the bindings of the npm package nanomsg, without its Socket class,
-// which queues without bound and throws errors as events. Used by nanomsg.ts only. Optional: loaded when a bridge first asks for it.
-// Source: nanomsg(7) and the manual page of each function (nn_socket, nn_setsockopt, nn_bind, nn_send, nn_recv).
+// What is used of libnanomsg, the C library, and how it is loaded: the bindings of the npm package nanomsg, without its
+// Socket class, which queues without bound and throws errors as events. Used by nanomsg.ts only. Optional: loaded when
+// a bridge first asks for it. Source: nanomsg(7) and the manual page of each function (nn_socket, nn_setsockopt,
+// nn_bind, nn_send, nn_recv).
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Protocol } from './sp.ts';
 
@@ -35,7 +36,10 @@ export interface Library {
   readonly EAGAIN: number;
 }
 
-/** Loads the package. Rejects with SP-DRIVER and one line that says what to do when it is not there or was built for another Node. */
+/**
+ * Loads the package. Rejects with SP-DRIVER and one line that says what to do when it is not there or was built for
+ * another Node.
+ */
 export async function loadLibrary(): Promise<Library> {
   // Not a literal: bundlers and the type checker must not look for an optional package.
   const name: string = 'nanomsg';

@@ -1,6 +1,6 @@
-// The way out of a pipe whose transport keeps messages whole (WebSocket): no frame header, each message is a write of its own.
-// Made by pipe.ts, which decides what may leave and what has to wait. Knows what it has handed over and is not confirmed.
-// Source: sp-websocket-mapping (one SP message is one binary WebSocket message).
+// The way out of a pipe whose transport keeps messages whole (WebSocket): no frame header, each message is a write of
+// its own. Made by pipe.ts, which decides what may leave and what has to wait. Knows what it has handed over and is not
+// confirmed. Source: sp-websocket-mapping (one SP message is one binary WebSocket message).
 import { copyBytes } from '../base/writer.ts';
 import { TCP_HEADER_BYTES } from '../codec/sp.ts';
 import type { Connection } from '../transport/transport.ts';

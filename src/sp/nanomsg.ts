@@ -1,7 +1,7 @@
-// The SP driver `nanomsg`: the C library through the npm package of that name, an optional dependency that is loaded on demand.
-// For whoever shares inproc:// with other users of libnanomsg in the process. The library keeps its peers to itself and drops for peers
-// that are not ready at once.
-// Passes test/contract/sp.ts except for what that file's list of abilities says.
+// The SP driver `nanomsg`: the C library through the npm package of that name, an optional dependency that is loaded on
+// demand. For whoever shares inproc:// with other users of libnanomsg in the process. The library keeps its peers to
+// itself and drops for peers that are not ready at once. Passes test/contract/sp.ts except for what that file's list of
+// abilities says.
 import { lookup } from 'node:dns/promises';
 import { chmodSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -32,7 +32,10 @@ const SCHEMES: readonly string[] = ['tcp', 'ipc', 'inproc', 'ws'];
 const FIRST_RETRY_MS = 100;
 /** Messages taken for one readiness event, so that a busy publisher leaves room for everything else. */
 const RECEIVE_AT_ONCE = 1000;
-/** libnanomsg has no way to say that its workers have sent everything: what a socket that has just sent gets before it is closed. */
+/**
+ * libnanomsg has no way to say that its workers have sent everything: what a socket that has just sent gets before it
+ * is closed.
+ */
 const SETTLE_MS = 100;
 
 export interface NanomsgParts {
@@ -40,7 +43,10 @@ export interface NanomsgParts {
   readonly turn: Turn;
 }
 
-/** Loads the package. Rejects with SP-DRIVER and one line that says what to do when it is not there or was built for another Node. */
+/**
+ * Loads the package. Rejects with SP-DRIVER and one line that says what to do when it is not there or was built for
+ * another Node.
+ */
 export async function nanomsgDriver(parts: NanomsgParts): Promise<SpDriver> {
   const nn = await loadLibrary();
   return {
@@ -110,7 +116,8 @@ class NanomsgSocket implements SpSocket {
     this.set(nn.NN_RCVMAXSIZE, recvMaxSize > 0 ? Math.min(recvMaxSize, 0x7fffffff) : -1);
     this.set(nn.NN_RECONNECT_IVL, Math.min(FIRST_RETRY_MS, reconnectMaxMs));
     this.set(nn.NN_RECONNECT_IVL_MAX, reconnectMaxMs);
-    // The binding passes prefixes as text, which would change bytes: the library lets everything through and the filter is here.
+    // The binding passes prefixes as text, which would change bytes: the library lets everything through and the filter
+    // is here.
     if (protocol === 'sub0') this.check(nn.Chan(this.socket, nn.NN_SUB_SUBSCRIBE, ''));
     this.pipe = this.anyPeer();
     this.resume();
@@ -333,7 +340,10 @@ class NanomsgSocket implements SpSocket {
   }
 }
 
-/** The URL in the library's own words: it binds addresses and "*", not names; names are bound on every address they have. */
+/**
+ * The URL in the library's own words: it binds addresses and "*", not names; names are bound on every address they
+ * have.
+ */
 async function addressesOf(endpoint: NanomsgEndpoint): Promise<string[]> {
   const { parsed, url, mode } = endpoint;
   if (mode === 'dial' || !('port' in parsed) || parsed.host === '*' || isIP(parsed.host) !== 0) return [url];

@@ -1,6 +1,7 @@
-// The native SP driver: sockets in TypeScript over the gateway's own transports. No compiler needed, order kept, queues bounded in bytes.
-// Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. A pattern of protocols/ decides who gets a message and what one means;
-// pipes carry them, endpoints find peers. Must not know MQTT. Passes test/contract/sp.ts.
+// The native SP driver: sockets in TypeScript over the gateway's own transports. No compiler needed, order kept, queues
+// bounded in bytes. Opened by gateway/ and cli/, for bridge/ through the seam sp.ts. A pattern of protocols/ decides
+// who gets a message and what one means; pipes carry them, endpoints find peers. Must not know MQTT. Passes
+// test/contract/sp.ts.
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Turn } from '../base/turn.ts';

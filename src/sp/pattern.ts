@@ -1,6 +1,7 @@
-// What a Scalability Protocol is to a socket: a row of facts, and a pattern that decides which peers get a message and what a received one
-// means. Implemented in protocols/, one file for each protocol; native.ts hosts a pattern, pipe.ts is the peer it sees.
-// Sources: the nanomsg RFCs (sp-pubsub, sp-pipeline, sp-pair, sp-reqrep, sp-survey, sp-bus) and nng's protocol table.
+// What a Scalability Protocol is to a socket: a row of facts, and a pattern that decides which peers get a message and
+// what a received one means. Implemented in protocols/, one file for each protocol; native.ts hosts a pattern, pipe.ts
+// is the peer it sees. Sources: the nanomsg RFCs (sp-pubsub, sp-pipeline, sp-pair, sp-reqrep, sp-survey, sp-bus) and
+// nng's protocol table.
 import type { Clock } from '../base/clock.ts';
 
 /** What a full send queue of a pipe does with a new message. */
@@ -37,7 +38,10 @@ export interface Peer extends PipeView {
   refuse(reason: string): void;
 }
 
-/** What became of one sent message: 'taken' when the transport of at least one peer has it, 'lost' when every peer it went to is gone. */
+/**
+ * What became of one sent message: 'taken' when the transport of at least one peer has it, 'lost' when every peer it
+ * went to is gone.
+ */
 export interface Receipt {
   state(): 'waiting' | 'taken' | 'lost';
 }

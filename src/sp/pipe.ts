@@ -1,7 +1,8 @@
-// One peer of a native socket: greeting, frames in, frames out with a bounded queue for a peer that reads slowly.
-// Made by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter (protocols/).
-// Fast path: a message goes straight into the writer's block. Only while the peer does not take what the writer holds, messages wait in
-// the queue, where they can still be dropped; so a reader that stopped finds the newest `sendBuffer` bytes (or the oldest, by policy).
+// One peer of a native socket: greeting, frames in, frames out with a bounded queue for a peer that reads slowly. Made
+// by native.ts for every connection of its endpoints. Knows no patterns: what a message means is the socket's matter
+// (protocols/). Fast path: a message goes straight into the writer's block. Only while the peer does not take what the
+// writer holds, messages wait in the queue, where they can still be dropped; so a reader that stopped finds the newest
+// `sendBuffer` bytes (or the oldest, by policy).
 import type { Timer } from '../base/clock.ts';
 import type { Flushable } from '../base/turn.ts';
 import { copyWords, WordView } from '../base/words.ts';
@@ -26,7 +27,10 @@ import type { Framing, PipeContext } from './pipeowner.ts';
 const GREETING_TIMEOUT_MS = 10_000;
 /** A peer that stops in the middle of a frame, without a byte in this time, is closed. */
 const FRAME_TIMEOUT_MS = 30_000;
-/** What the writer and the transport hold for a peer before messages begin to wait: enough to keep any link busy between two turns. */
+/**
+ * What the writer and the transport hold for a peer before messages begin to wait: enough to keep any link busy between
+ * two turns.
+ */
 const WINDOW_BYTES = 262_144;
 /** Hop counts that pair1 lets pass (nng: NNG_OPT_MAXTTL is 8). */
 const MAX_HOPS = 8;
@@ -65,7 +69,10 @@ export class Pipe implements Peer, Flushable {
   /** Bytes of all messages that were ever sent here, and how many of them the transport has taken. */
   private sentBytes = 0;
   private takenBytes = 0;
-  /** drop_newest: the queue was full and has not been empty since. Dropping goes on, so that a slow peer has one gap and not many. */
+  /**
+   * drop_newest: the queue was full and has not been empty since. Dropping goes on, so that a slow peer has one gap and
+   * not many.
+   */
   private dropping = false;
   private closing = '';
 
@@ -175,8 +182,8 @@ export class Pipe implements Peer, Flushable {
   }
 
   /**
-   * Sends messages from index `from` on that can leave at once, without waiting in the queue; returns the index of the first that cannot.
-   * Nothing where messages are kept whole or have a header of their own.
+   * Sends messages from index `from` on that can leave at once, without waiting in the queue; returns the index of the
+   * first that cannot. Nothing where messages are kept whole or have a header of their own.
    */
   sendReady(head: Uint8Array, source: Uint8Array, spans: Int32Array, from: number, count: number): number {
     const { writer } = this;

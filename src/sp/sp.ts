@@ -1,7 +1,8 @@
-// SEAM of sp/: Scalability Protocols sockets (names are nng's: socket, pipe, dialer, listener). Used by bridge/, cli/ and the library API.
-// Protocols: the table protocol.ts, one file each in protocols/, their contract in pattern.ts.
-// Drivers: native.ts (our own) and nanomsg.ts (the C library, loaded on demand). Both pass test/contract/sp.ts.
-// Wire (sp-tcp-mapping, sp-ipc-mapping): greeting 00 53 50 00 <protocol u16> 00 00, then frames u64 length + body; ipc puts 01 before each.
+// SEAM of sp/: Scalability Protocols sockets (names are nng's: socket, pipe, dialer, listener). Used by bridge/, cli/
+// and the library API. Protocols: the table protocol.ts, one file each in protocols/, their contract in pattern.ts.
+// Drivers: native.ts (our own) and nanomsg.ts (the C library, loaded on demand). Both pass test/contract/sp.ts. Wire
+// (sp-tcp-mapping, sp-ipc-mapping): greeting 00 53 50 00 <protocol u16> 00 00, then frames u64 length + body; ipc puts
+// 01 before each.
 //
 // Map (made by `make docs`):
 //   endpoint.ts              Listeners and dialers of a native socket
@@ -71,7 +72,10 @@ export interface EndpointView {
 export type SpEvent =
   | { readonly kind: 'endpoint'; readonly endpoint: EndpointView }
   | { readonly kind: 'pipe-up' | 'pipe-down'; readonly pipe: PipeView; readonly reason?: string }
-  /** A peer was closed for what it sent: bad-greeting, wrong-protocol, greeting-timeout, too-large (size, limit), bad-frame. */
+  /**
+   * A peer was closed for what it sent: bad-greeting, wrong-protocol, greeting-timeout, too-large (size, limit),
+   * bad-frame.
+   */
   | {
       readonly kind: 'refused';
       readonly url: string;
@@ -102,8 +106,8 @@ export function noStats(): SpStats {
 export type OnMessage = (bytes: Uint8Array, start: number, end: number, pipe: PipeView) => void;
 
 /**
- * `count` received messages of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the one before.
- * Valid until the handler returns.
+ * `count` received messages of `length` bytes each, the first at bytes[start], every other `stride` bytes behind the
+ * one before. Valid until the handler returns.
  */
 export type OnRun = (
   bytes: Uint8Array,
@@ -126,34 +130,37 @@ export interface SpSocket {
   /** sub0 only: prefixes that are let through; none = nothing, "" = everything. */
   subscribe(prefix: Uint8Array): void;
   unsubscribe(prefix: Uint8Array): void;
-  /** Never throws for a busy or absent address: the endpoint shows it and retries (a bind at most reconnectMax apart). */
+  /**
+   * Never throws for a busy or absent address: the endpoint shows it and retries (a bind at most reconnectMax apart).
+   */
   listen(url: string): void;
   dial(url: string): void;
   /** Ends one endpoint and its pipes. */
   close(url: string): Promise<void>;
   /**
-   * Sends head + body[start, end) as one message, to every pipe (pub0, bus0), to the next that is ready (push0) or to the one peer (pair).
-   * req0 and surveyor0: a request in place of the one before, its replies go to onMessage. rep0 and respondent0: answers the last one.
-   * Copies what it needs before it returns. Returns false when it did not fit somewhere and `overflow` is block: nothing was queued
-   * anywhere then, and onRoom is called once there is room again.
+   * Sends head + body[start, end) as one message, to every pipe (pub0, bus0), to the next that is ready (push0) or to
+   * the one peer (pair). req0 and surveyor0: a request in place of the one before, its replies go to onMessage. rep0
+   * and respondent0: answers the last one. Copies what it needs before it returns. Returns false when it did not fit
+   * somewhere and `overflow` is block: nothing was queued anywhere then, and onRoom is called once there is room again.
    */
   send(head: Uint8Array, body: Uint8Array, start: number, end: number): boolean;
   /**
-   * As send() for each of `count` messages head + source[spans[2i], spans[2i+1]), in order. Returns how many were taken before the first
-   * that send() would have returned false for.
+   * As send() for each of `count` messages head + source[spans[2i], spans[2i+1]), in order. Returns how many were taken
+   * before the first that send() would have returned false for.
    */
   sendMany(head: Uint8Array, source: Uint8Array, spans: Int32Array, count: number): number;
   /**
-   * Whether a message of `bytes` would leave for at least one peer now, without waiting in a queue and without anything being dropped.
-   * When not, onRoom is called once that may have changed.
+   * Whether a message of `bytes` would leave for at least one peer now, without waiting in a queue and without anything
+   * being dropped. When not, onRoom is called once that may have changed.
    */
   ready(bytes: number): boolean;
   /** Of the last message that send() took. For the few that are kept until they have left; costs an object. */
   receipt(): Receipt;
   onRoom(handler: () => void): void;
   /**
-   * req0, surveyor0: asks with `body`; many may be under way. `timeoutMs` 0 = no limit (surveys: a second). Gives the function that gives
-   * up silently; null when requests without an answer fill `sendBuffer`, or when the protocol or driver has no requests.
+   * req0, surveyor0: asks with `body`; many may be under way. `timeoutMs` 0 = no limit (surveys: a second). Gives the
+   * function that gives up silently; null when requests without an answer fill `sendBuffer`, or when the protocol or
+   * driver has no requests.
    */
   request?(body: Uint8Array, timeoutMs: number, asking: Asking): (() => void) | null;
   /** rep0, respondent0: requests go here instead of onMessage; each may be answered later, in any order. */

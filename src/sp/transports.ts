@@ -1,6 +1,7 @@
-// What SP sockets need of the transports: somebody else makes them (gateway/gateway.ts from transport/, tests from a stand-in) and hands them in.
-// Used by native.ts through endpoint.ts. Contract of what comes back: transport/transport.ts.
-// Over ws and wss a Connection carries messages: each write() is one binary message, each onData one whole message.
+// What SP sockets need of the transports: somebody else makes them (gateway/gateway.ts from transport/, tests from a
+// stand-in) and hands them in. Used by native.ts through endpoint.ts. Contract of what comes back:
+// transport/transport.ts. Over ws and wss a Connection carries messages: each write() is one binary message, each
+// onData one whole message.
 import type { Connection, DialTarget, Listener, ListenerOptions, TlsServerOptions } from '../transport/transport.ts';
 
 /** Where to listen. A host may be a name (every address of it), "*" (every address of the machine) or an address. */
@@ -23,6 +24,8 @@ export type ListenTarget =
 
 export interface Transports {
   listen(target: ListenTarget, options: ListenerOptions): Listener;
-  /** Connects once. Rejects with the reason, also after `timeoutMs`. `maxMessage`: bytes, for ws and wss, 0 = no limit. */
+  /**
+   * Connects once. Rejects with the reason, also after `timeoutMs`. `maxMessage`: bytes, for ws and wss, 0 = no limit.
+   */
   dial(target: DialTarget, timeoutMs: number, maxMessage: number): Promise<Connection>;
 }

@@ -22,8 +22,8 @@ function wrong(url: string, why: string): GatewayError {
 }
 
 /**
- * Reads an SP URL. "tcp://*:9900" gives the host "*": every address of this machine. Port 0 asks a listener for any free one.
- * Throws GatewayError SP-URL with what to write instead.
+ * Reads an SP URL. "tcp://*:9900" gives the host "*": every address of this machine. Port 0 asks a listener for any
+ * free one. Throws GatewayError SP-URL with what to write instead.
  */
 export function parseSpUrl(url: string): SpUrl {
   const colon = url.indexOf('://');

@@ -1,6 +1,7 @@
-// From the open log to the disk: closes batches, hands them to the writer thread, releases whoever waits when they are committed, and
-// keeps trying when they cannot be. Made by sqlite.ts, which tells it events. States: closed -> opening -> running <-> failing,
-// and closing -> closed from both. Must not lose an event: a batch that failed is open again, in order, before anything told since.
+// From the open log to the disk: closes batches, hands them to the writer thread, releases whoever waits when they are
+// committed, and keeps trying when they cannot be. Made by sqlite.ts, which tells it events. States: closed -> opening
+// -> running <-> failing, and closing -> closed from both. Must not lose an event: a batch that failed is open again,
+// in order, before anything told since.
 import type { Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';

@@ -1,6 +1,6 @@
 // Keeps the open log small while the writer cannot write: of everything told about one row only the last word stays.
-// Called by commit.ts when a batch has failed and whenever the log has doubled since; pure but for the events' own fields.
-// Afterwards deletions stand in front, so that they can make the room that the rest needs.
+// Called by commit.ts when a batch has failed and whenever the log has doubled since; pure but for the events' own
+// fields. Afterwards deletions stand in front, so that they can make the room that the rest needs.
 
 import type { Message } from '../mqtt/message.ts';
 import {

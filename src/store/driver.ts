@@ -1,7 +1,8 @@
-// The one file that knows which SQLite there is: node:sqlite where the running Node has it, else the optional package libsql.
-// Called by the writer thread (worker.ts) and by `tidegate store`. Nobody else may touch either package.
-// Traps it hides: libsql aborts the process on run(buffer) or a boolean (always arrays, booleans are 0 and 1), binds every number
-// as REAL (columns need INTEGER affinity), and its close() keeps the file locked until the statements are collected or the thread ends.
+// The one file that knows which SQLite there is: node:sqlite where the running Node has it, else the optional package
+// libsql. Called by the writer thread (worker.ts) and by `tidegate store`. Nobody else may touch either package. Traps
+// it hides: libsql aborts the process on run(buffer) or a boolean (always arrays, booleans are 0 and 1), binds every
+// number as REAL (columns need INTEGER affinity), and its close() keeps the file locked until the statements are
+// collected or the thread ends.
 import { createRequire } from 'node:module';
 
 export type Value = number | string | Uint8Array | null;
@@ -22,7 +23,10 @@ export interface Database {
   close(): void;
 }
 
-/** Result codes of SQLite that decide what to do (https://www.sqlite.org/rescode.html); the low byte is the primary code. */
+/**
+ * Result codes of SQLite that decide what to do (https://www.sqlite.org/rescode.html); the low byte is the primary
+ * code.
+ */
 export const SQLITE_BUSY = 5;
 export const SQLITE_LOCKED = 6;
 export const SQLITE_READONLY = 8;
@@ -109,7 +113,9 @@ class LibsqlStatement implements Statement {
   }
 }
 
-/** node:sqlite: values are separate arguments; rows are objects in column order before setReturnArrays existed (22.16). */
+/**
+ * node:sqlite: values are separate arguments; rows are objects in column order before setReturnArrays existed (22.16).
+ */
 class NodeStatement implements Statement {
   private readonly raw: RawStatement;
   private readonly arrays: boolean;
@@ -158,7 +164,8 @@ function builtin(): RawConstructor | undefined {
 }
 
 /**
- * Opens a database file, creating it when it is absent. Throws SqliteError; code 0 with text when there is no SQLite at all.
+ * Opens a database file, creating it when it is absent. Throws SqliteError; code 0 with text when there is no SQLite at
+ * all.
  * @param only 'node:sqlite' or 'libsql' to insist on one of them (tests)
  */
 export function openDatabase(path: string, only?: Database['driver']): Database {

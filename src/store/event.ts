@@ -1,5 +1,6 @@
-// What the journal is told, as records that wait for the close of their batch, and the book-keeping of each session (Slot).
-// Made by sqlite.ts, ordered and written by log.ts. One class for every kind: all code that touches them sees one shape.
+// What the journal is told, as records that wait for the close of their batch, and the book-keeping of each session
+// (Slot). Made by sqlite.ts, ordered and written by log.ts. One class for every kind: all code that touches them sees
+// one shape.
 import type { Hold, Message } from '../mqtt/message.ts';
 import type { StoredMessage, StoredSession, StoredSubscription, StoredWill } from './store.ts';
 
@@ -70,13 +71,19 @@ export class Event {
 /** So many messages in a row that were not acknowledged in time, and a session is not waited for any more. */
 export const PATIENCE = 32;
 
-/** A session (or the spool of a bridge) as the journal sees it: its number in the tables and its events that are not committed yet. */
+/**
+ * A session (or the spool of a bridge) as the journal sees it: its number in the tables and its events that are not
+ * committed yet.
+ */
 export class Slot {
   readonly id: number;
   readonly name: string;
   /** Messages in a row that had to be written because nobody was done with them in time. */
   misses: number;
-  /** The close that writes a later message of this session: earlier ones may not stay behind, order would be lost in a crash. */
+  /**
+   * The close that writes a later message of this session: earlier ones may not stay behind, order would be lost in a
+   * crash.
+   */
   mark = 0;
   /** Where in the log that later message stands. */
   markAt = 0;

@@ -1,8 +1,10 @@
-// The bytes that carry one batch of events to the writer thread: FrameWriter (main thread) packs, FrameReader (worker) walks.
-// Called by log.ts and apply.ts. In place, no object per field; every event is one kind byte and its fields, little-endian:
+// The bytes that carry one batch of events to the writer thread: FrameWriter (main thread) packs, FrameReader (worker)
+// walks. Called by log.ts and apply.ts. In place, no object per field; every event is one kind byte and its fields,
+// little-endian:
 //
 //   u8 kind | u32 slot | fields        f64 = number, text/bytes = u32 length + bytes (length FFFFFFFF = null)
-//   SESSION_PUT          text clientId, text username, f64 expiresAt, f64 expiryInterval, u8 version, text arrival, f64 validUntil
+//   SESSION_PUT          text clientId, text username, f64 expiresAt, f64 expiryInterval, u8 version, text arrival,
+//                        f64 validUntil
 //   SESSION_DELETE       -
 //   SUBSCRIPTION_PUT     text topicFilter, u8 options, f64 identifier
 //   SUBSCRIPTION_DELETE  text topicFilter
@@ -16,7 +18,8 @@
 //   SPOOL_PUT            text bridge, f64 sequence, bytes    SPOOL_DELETE  text bridge, f64 upToSequence
 //   message = text topic, u8 flags, f64 expiresAt, bytes properties, bytes origin, bytes payload
 //
-// flags: bits 0-1 qos, bit 2 retain. options: bits 0-1 qos, 2 noLocal, 3 retainAsPublished, 4-5 retainHandling (MQTT 5.0 3.8.3.1).
+// flags: bits 0-1 qos, bit 2 retain. options: bits 0-1 qos, 2 noLocal, 3 retainAsPublished, 4-5 retainHandling (MQTT
+// 5.0 3.8.3.1).
 import { packArrival } from '../mqtt/arrival.ts';
 import type { Arrival, Message, Origin } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
@@ -27,7 +30,10 @@ import type { StoredSubscription } from './store.ts';
 const NULL = 0xffffffff;
 /** A frame begins with this size and doubles: 1,000 small messages fit. */
 const FIRST_BYTES = 256 * 1024;
-/** Texts up to this length are tried as ASCII in a loop before the engine's encoder is called (1.5 times faster for topics). */
+/**
+ * Texts up to this length are tried as ASCII in a loop before the engine's encoder is called (1.5 times faster for
+ * topics).
+ */
 const LOOP_CHARS = 64;
 
 export const ORIGIN_KINDS = ['client', 'bridge', 'api', 'server'] as const;

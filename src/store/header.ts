@@ -1,5 +1,6 @@
-// The first hundred bytes of a database file: whether they can be those of a store. SQLite takes some damage there for a read-only file or
-// for one of another program; that damage is told from what is meant. Called by open.ts before SQLite sees the file; reads only.
+// The first hundred bytes of a database file: whether they can be those of a store. SQLite takes some damage there for
+// a read-only file or for one of another program; that damage is told from what is meant. Called by open.ts before
+// SQLite sees the file; reads only.
 //
 //   offset  bytes  field                          in a store
 //   0       16     magic                          "SQLite format 3\0"

@@ -1,6 +1,7 @@
-// Looks into the file of a store without changing it, whatever its format: `tidegate store check` and `export`.
-// An older format is brought up to date in a transaction that is never committed; a file that cannot be written is looked at in a copy.
-// Must not repair, set aside or sweep anything. Sources: https://www.sqlite.org/lang_transaction.html, /wal.html.
+// Looks into the file of a store without changing it, whatever its format: `tidegate store check` and `export`. An
+// older format is brought up to date in a transaction that is never committed; a file that cannot be written is looked
+// at in a copy. Must not repair, set aside or sweep anything. Sources: https://www.sqlite.org/lang_transaction.html,
+// /wal.html.
 import { accessSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -17,8 +18,8 @@ export interface Inspected {
 }
 
 /**
- * Opens a store to read it. Throws OpenError: not there, not a store, damaged beyond reading, in use, of a newer version.
- * O(1) but for an older format; pages are not checked.
+ * Opens a store to read it. Throws OpenError: not there, not a store, damaged beyond reading, in use, of a newer
+ * version. O(1) but for an older format; pages are not checked.
  */
 export function inspectStore(file: string): Inspected {
   const path = resolve(file);

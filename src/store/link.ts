@@ -21,7 +21,9 @@ export interface LinkEvents {
   onDeath(reason: string): void;
 }
 
-/** Where the writer's code is: bundled beside this file, or its source while this file is source (development, tests). */
+/**
+ * Where the writer's code is: bundled beside this file, or its source while this file is source (development, tests).
+ */
 export function writerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
 }

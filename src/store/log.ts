@@ -1,10 +1,11 @@
-// The open batch: events told and not yet sent to the writer, who waits for them, and which may stay behind for a moment.
-// Called by commit.ts only. Knows no thread and no clock: it is told when a round of the linger timer is over.
+// The open batch: events told and not yet sent to the writer, who waits for them, and which may stay behind for a
+// moment. Called by commit.ts only. Knows no thread and no clock: it is told when a round of the linger timer is over.
 //
-// Elision: a message that its session is done with before it is written is never written, and whoever waits for it is released. To let
-// that happen, a message just sent to a client that acknowledges quickly may be carried into the next batch, until it has seen two
-// rounds. What keeps a crash harmless: nothing is carried past a later message of its session (order), past an inbound QoS 2 id or
-// any event somebody waits for (pinned), and deletions told after a carried message are carried with it.
+// Elision: a message that its session is done with before it is written is never written, and whoever waits for it is
+// released. To let that happen, a message just sent to a client that acknowledges quickly may be carried into the next
+// batch, until it has seen two rounds. What keeps a crash harmless: nothing is carried past a later message of its
+// session (order), past an inbound QoS 2 id or any event somebody waits for (pinned), and deletions told after a
+// carried message are carried with it.
 import type { Hold, Message } from '../mqtt/message.ts';
 import { isDeletion } from './compact.ts';
 import {
@@ -34,7 +35,10 @@ import {
 import { type FrameWriter, messageFlags, subscriptionOptions } from './frame.ts';
 import type { StoredMessage, StoredSession, StoredSubscription, StoredWill } from './store.ts';
 
-/** A batch on its way: its events and waiters are kept until the writer confirms, so that a failed one can be told again. */
+/**
+ * A batch on its way: its events and waiters are kept until the writer confirms, so that a failed one can be told
+ * again.
+ */
 export class Batch {
   readonly serial: number;
   readonly events: Event[] = [];
@@ -50,7 +54,10 @@ export class Batch {
 
 /** A batch stops growing at this size; what is left becomes the next one. */
 const BATCH_BYTES = 4 * 1024 * 1024;
-/** And here in the middle of a message: no client's message is that large at all its receivers, an imported session may be. */
+/**
+ * And here in the middle of a message: no client's message is that large at all its receivers, an imported session may
+ * be.
+ */
 const MOST_BYTES = 4 * BATCH_BYTES;
 
 export class OpenLog {
@@ -118,7 +125,9 @@ export class OpenLog {
     this.gather(false);
   }
 
-  /** `hold` waits for what was told since the last barrier, or for everything if that is nothing. O(events since then). */
+  /**
+   * `hold` waits for what was told since the last barrier, or for everything if that is nothing. O(events since then).
+   */
   barrier(hold: Hold, posted: Batch | null): void {
     const strayed = this.strayed;
     this.strayed = null;

@@ -1,5 +1,6 @@
-// The journal of a gateway without persistence: it forgets everything and never makes anybody wait.
-// Built by gateway/gateway.ts when no persistence.path is set. Must not keep anything: the state lives in session/, router/ and delivery/.
+// The journal of a gateway without persistence: it forgets everything and never makes anybody wait. Built by
+// gateway/gateway.ts when no persistence.path is set. Must not keep anything: the state lives in session/, router/ and
+// delivery/.
 import type { Journal } from './store.ts';
 
 const nothing = (): void => {};

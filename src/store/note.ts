@@ -1,4 +1,5 @@
-// The row in which the store notes when the gateway was last known to run (time.ts says what that is for). Called by worker.ts.
+// The row in which the store notes when the gateway was last known to run (time.ts says what that is for). Called by
+// worker.ts.
 import type { Database } from './driver.ts';
 import type { Noted } from './time.ts';
 

@@ -1,6 +1,6 @@
 // Opens the file of a store: checks what it is and whether it is whole; brings it up to date; sets a damaged one aside.
-// Called by the writer thread (worker.ts), by `tidegate store` (inspect.ts), and by commit.ts to set aside. Reads and writes no session data.
-// Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
+// Called by the writer thread (worker.ts), by `tidegate store` (inspect.ts), and by commit.ts to set aside. Reads and
+// writes no session data. Sources: https://www.sqlite.org/fileformat2.html, /pragma.html, /wal.html.
 import {
   accessSync,
   closeSync,
@@ -62,7 +62,10 @@ export class OpenError extends Error {
   }
 }
 
-/** Opens and checks; an older format is left as it is. Throws OpenError. O(file size): PRAGMA quick_check reads every page. */
+/**
+ * Opens and checks; an older format is left as it is. Throws OpenError. O(file size): PRAGMA quick_check reads every
+ * page.
+ */
 export function openStore(options: OpenOptions): Opened {
   const path = resolve(options.path);
   const made = prepare(path);
@@ -146,7 +149,8 @@ function number(db: Database, pragma: string): number {
 function tryOpen(path: string, options: OpenOptions): Opened {
   const db = openDatabase(path, options.driver);
   try {
-    // One process owns the file for as long as it runs; the index of the write-ahead log then lives in memory, without a -shm file.
+    // One process owns the file for as long as it runs; the index of the write-ahead log then lives in memory, without
+    // a -shm file.
     db.prepare('PRAGMA locking_mode = EXCLUSIVE', true).all([]);
     const version = identify(db, path);
     // Writes even where it changes nothing; it has to be set before the first table.
@@ -206,8 +210,9 @@ function check(db: Database): void {
 }
 
 /**
- * Renames a damaged database (or another one in its place) and its companions to `<name>.<word>-<time>`; gives the new name. The thread that opened it must have ended:
- * a connection that closes later would remove the write-ahead log of its successor by name.
+ * Renames a damaged database (or another one in its place) and its companions to `<name>.<word>-<time>`; gives the new
+ * name. The thread that opened it must have ended: a connection that closes later would remove the write-ahead log of
+ * its successor by name.
  */
 export function setAside(file: string, now: number, word: 'bad' | 'other' = 'bad'): string {
   const path = resolve(file);

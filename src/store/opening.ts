@@ -1,5 +1,5 @@
-// A start of the store that is under way: collects the packs the writer thread reads, until it has answered in one way or another.
-// Made by commit.ts for each attempt. Decides nothing: what a damaged file means is the caller's matter.
+// A start of the store that is under way: collects the packs the writer thread reads, until it has answered in one way
+// or another. Made by commit.ts for each attempt. Decides nothing: what a damaged file means is the caller's matter.
 import type { Pack } from './restore.ts';
 import { Restorer } from './restore.ts';
 

@@ -1,5 +1,5 @@
-// What a durable journal is built from. Filled in by gateway/gateway.ts from the persistence block of the configuration.
-// Read by sqlite.ts, commit.ts and link.ts; holds no default: the schema of the configuration has them.
+// What a durable journal is built from. Filled in by gateway/gateway.ts from the persistence block of the
+// configuration. Read by sqlite.ts, commit.ts and link.ts; holds no default: the schema of the configuration has them.
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -8,7 +8,10 @@ import type { Database } from './driver.ts';
 export interface SqliteOptions {
   /** The database file; its folder is made when it is absent. */
   readonly path: string;
-  /** ack: barriers wait for the commit; interval and off: they do not, and commits come every intervalMs (off: every second). */
+  /**
+   * ack: barriers wait for the commit; interval and off: they do not, and commits come every intervalMs (off: every
+   * second).
+   */
   readonly sync: 'ack' | 'interval' | 'off';
   readonly intervalMs: number;
   /** Bytes of the database at which QoS > 0 messages for durable sessions are refused; 0 = no limit. */

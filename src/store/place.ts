@@ -1,6 +1,7 @@
-// Whether the files of a store are still where they were opened. A database that was deleted under a running gateway still takes commits,
-// which nobody would ever find again: they are not confirmed before the database is back in its place.
-// Called by the writer thread (worker.ts) after every batch and now and then. Sources: https://www.sqlite.org/lang_vacuum.html, unlink(2).
+// Whether the files of a store are still where they were opened. A database that was deleted under a running gateway
+// still takes commits, which nobody would ever find again: they are not confirmed before the database is back in its
+// place. Called by the writer thread (worker.ts) after every batch and now and then. Sources:
+// https://www.sqlite.org/lang_vacuum.html, unlink(2).
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Database } from './driver.ts';
@@ -30,8 +31,9 @@ export class Place {
   }
 
   /**
-   * Puts everything that is committed where it belongs; the connection must not be used afterwards. What somebody else has put there is
-   * set aside. Throws when that cannot be done: the connection then still has everything. O(size of the database).
+   * Puts everything that is committed where it belongs; the connection must not be used afterwards. What somebody else
+   * has put there is set aside. Throws when that cannot be done: the connection then still has everything. O(size of
+   * the database).
    */
   restore(db: Database, now: number): void {
     const { path } = this;

@@ -1,6 +1,7 @@
-// MQTT 5.0 properties <-> the bytes a store keeps: the wire layout (MQTT 5.0 section 2.2.2) without the length in front.
-// Called by frame.ts (main thread) and restore.ts. Works from the table of mqtt/property.ts alone; codec/ is above this layer.
-// Bytes come back from a file that may be damaged: every read is bounded, and what cannot be read gives null.
+// MQTT 5.0 properties <-> the bytes a store keeps: the wire layout (MQTT 5.0 section 2.2.2) without the length in
+// front. Called by frame.ts (main thread) and restore.ts. Works from the table of mqtt/property.ts alone; codec/ is
+// above this layer. Bytes come back from a file that may be damaged: every read is bounded, and what cannot be read
+// gives null.
 import { PROPERTIES, type Properties, type PropertyRow } from '../mqtt/property.ts';
 
 const BY_ID = new Map<number, PropertyRow>(PROPERTIES.map((row) => [row.id, row]));

@@ -1,6 +1,7 @@
 // Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored (main thread).
-// Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired or belongs to nothing.
-// A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes) and f64, or u32 length + bytes.
+// Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired
+// or belongs to nothing. A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes)
+// and f64, or u32 length + bytes.
 import { unpackArrival } from '../mqtt/arrival.ts';
 import { type Arrival, Message, type Origin } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
@@ -33,7 +34,10 @@ export const TABLES = [
 ] as const;
 export type Table = (typeof TABLES)[number];
 
-/** Most messages come from the origin of the one before: it is read, carried and taken apart once. 0 stands for "the same". */
+/**
+ * Most messages come from the origin of the one before: it is read, carried and taken apart once. 0 stands for "the
+ * same".
+ */
 const ORIGIN = 'CASE WHEN origin IS NOT NULL AND origin IS lag(origin) OVER (ORDER BY';
 const SAME = 0;
 
@@ -55,8 +59,8 @@ const STEPPED: ReadonlySet<Table> = new Set(['session', 'message', 'publisher', 
 const STEP = 2000;
 
 /**
- * Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one replaced. To be called in a
- * transaction. O(rows).
+ * Throws away what expired while the gateway was down, what belongs to no session, and sessions that a later one
+ * replaced. To be called in a transaction. O(rows).
  */
 export function sweep(db: Database, now: number): void {
   db.exec('DELETE FROM session WHERE id NOT IN (SELECT max(id) FROM session GROUP BY client_id)');
@@ -256,7 +260,10 @@ export class Restorer {
     return new Message(topic, payload, qos, retain, properties, expiresAt, this.whole);
   }
 
-  /** The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is not kept. */
+  /**
+   * The columns topic, payload, flags, expires_at, properties, origin from `at` on. The payload is copied: its pack is
+   * not kept.
+   */
   private message(row: Row, at: number): Message {
     const origin = row[at + 5];
     // First of all: a row that is left out for another column still is the one before the next.

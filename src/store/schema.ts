@@ -1,14 +1,16 @@
-// The tables of a store and how an older file becomes a current one. One list of migrations; PRAGMA user_version says how many have run.
-// Called by open.ts. A released migration is never changed: what is different becomes the next one.
-// INTEGER and BLOB are declared everywhere: the affinity turns the driver's REAL numbers back into integers (driver.ts).
+// The tables of a store and how an older file becomes a current one. One list of migrations; PRAGMA user_version says
+// how many have run. Called by open.ts. A released migration is never changed: what is different becomes the next one.
+// INTEGER and BLOB are declared everywhere: the affinity turns the driver's REAL numbers back into integers
+// (driver.ts).
 import type { Database } from './driver.ts';
 
 /** "TDGT": tells our files from other people's databases (PRAGMA application_id). */
 export const APPLICATION_ID = 0x54444754;
 
 /**
- * Messages are stored once and counted by the rows of `queued` that name them. Retained messages and wills have a life of their own and keep
- * their bytes themselves. No constraint can fail on what a client sends: a batch that cannot be written would stop all others.
+ * Messages are stored once and counted by the rows of `queued` that name them. Retained messages and wills have a life
+ * of their own and keep their bytes themselves. No constraint can fail on what a client sends: a batch that cannot be
+ * written would stop all others.
  */
 const VERSION_1 = `
 CREATE TABLE format (version INTEGER PRIMARY KEY, applied_at INTEGER);
@@ -30,12 +32,15 @@ CREATE TABLE spool (id INTEGER PRIMARY KEY, bridge TEXT, sequence INTEGER, bytes
 CREATE UNIQUE INDEX spool_order ON spool (bridge, sequence);
 `;
 
-/** A message of a shared subscription names it, so that another member gets it when its session ends. What is there already names none. */
+/**
+ * A message of a shared subscription names it, so that another member gets it when its session ends. What is there
+ * already names none.
+ */
 const VERSION_2 = 'ALTER TABLE queued ADD COLUMN share TEXT';
 
 /**
- * Whose a session is and who published a retained message (arrival.ts, JSON): rights of those who are away are judged by it. Publishers are
- * kept once. What is there already has none: not known, and what depends on it is denied.
+ * Whose a session is and who published a retained message (arrival.ts, JSON): rights of those who are away are judged
+ * by it. Publishers are kept once. What is there already has none: not known, and what depends on it is denied.
  */
 const VERSION_3 = `
 ALTER TABLE session ADD COLUMN arrival TEXT;

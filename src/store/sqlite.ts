@@ -1,6 +1,7 @@
-// The Journal over SQLite: turns what it is told into events, and takes back what its session is done with before it is written.
-// Built by gateway/gateway.ts when persistence.path is set. Never blocks and never throws after load(): what cannot be written stays in memory,
-// is refused a promise (unstored(0x97)) and is written when it can be (commit.ts). Architecture: docs/durability.md.
+// The Journal over SQLite: turns what it is told into events, and takes back what its session is done with before it is
+// written. Built by gateway/gateway.ts when persistence.path is set. Never blocks and never throws after load(): what
+// cannot be written stays in memory, is refused a promise (unstored(0x97)) and is written when it can be (commit.ts).
+// Architecture: docs/durability.md.
 import type { Hold, Message } from '../mqtt/message.ts';
 import { BATCH_EVENTS, Committer } from './commit.ts';
 import {

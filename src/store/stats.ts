@@ -1,5 +1,5 @@
-// The figures of a durable store, declared once in the registry of base/metrics.ts: shown in /metrics, REST, console and `ctl store`.
-// Called by commit.ts. Only numbers: no paths, no client ids.
+// The figures of a durable store, declared once in the registry of base/metrics.ts: shown in /metrics, REST, console
+// and `ctl store`. Called by commit.ts. Only numbers: no paths, no client ids.
 import type { Cell, Histogram, Metrics } from '../base/metrics.ts';
 import type { Space } from './protocol.ts';
 

@@ -1,7 +1,8 @@
-// SEAM of store/: what survives the process. The state in memory (session/, router/, delivery/) is the truth while the gateway runs;
-// a Journal is told every change and gives it back at the next start. memory.ts forgets, sqlite.ts commits in groups.
-// Calls return at once and never throw; what must be durable before it is acknowledged takes part in a Hold through barrier().
-// Contract (test/contract/store.ts): after barrier() has released a hold with 0, load() of a new process gives what the barrier covers.
+// SEAM of store/: what survives the process. The state in memory (session/, router/, delivery/) is the truth while the
+// gateway runs; a Journal is told every change and gives it back at the next start. memory.ts forgets, sqlite.ts
+// commits in groups. Calls return at once and never throw; what must be durable before it is acknowledged takes part in
+// a Hold through barrier(). Contract (test/contract/store.ts): after barrier() has released a hold with 0, load() of a
+// new process gives what the barrier covers.
 //
 // Map (made by `make docs`):
 //   apply.ts       Applies a frame of events to the tables: one transaction a batch, rows in groups
@@ -39,8 +40,8 @@ export interface StoredSubscription extends SubscriptionRequest {
 export interface StoredWill {
   readonly message: Message;
   /**
-   * Steady milliseconds when it is to be published. Zero or less while the client is connected: minus the milliseconds it has to
-   * come back after a restart of the gateway before the will is published.
+   * Steady milliseconds when it is to be published. Zero or less while the client is connected: minus the milliseconds
+   * it has to come back after a restart of the gateway before the will is published.
    */
   readonly dueAt: number;
 }
@@ -69,7 +70,10 @@ export interface StoredMessage {
   readonly qos: Qos;
   readonly retain: boolean;
   readonly subscriptionIdentifiers: readonly number[];
-  /** The shared subscription through which it came ($share/<name>/<filter>): it goes to another member when the session ends. */
+  /**
+   * The shared subscription through which it came ($share/<name>/<filter>): it goes to another member when the session
+   * ends.
+   */
   readonly share: string | null;
   /** 'sent': PUBLISH went out with this packet id; 'received': PUBREC came, PUBREL is due. */
   readonly state: QueuedState;
@@ -115,12 +119,15 @@ export interface Journal {
   sessionDelete(clientId: string): void;
   subscriptionPut(clientId: string, subscription: StoredSubscription): void;
   subscriptionDelete(clientId: string, topicFilter: string): void;
-  /** State and packet id are taken now: those of `entry` may change afterwards, each change is told by messageState(). */
+  /**
+   * State and packet id are taken now: those of `entry` may change afterwards, each change is told by messageState().
+   */
   messageQueued(clientId: string, entry: StoredMessage): void;
   messageState(clientId: string, sequence: number, state: QueuedState, packetId: number): void;
   /**
-   * The session needs it no more: acknowledged, dropped or expired. Whoever waits for its commit is released at once, for there is
-   * nothing left to store. A message that moves to another session is told there first, and is done here when that is durable.
+   * The session needs it no more: acknowledged, dropped or expired. Whoever waits for its commit is released at once,
+   * for there is nothing left to store. A message that moves to another session is told there first, and is done here
+   * when that is durable.
    */
   messageDone(clientId: string, sequence: number): void;
   /** Told again for a repeated PUBLISH, so that its PUBREC waits as the first one did. */
@@ -136,19 +143,21 @@ export interface Journal {
   spoolDelete(bridge: string, upToSequence: number): void;
 
   /**
-   * Takes part in `hold`: done() when what was told since the barrier before this one is durable (a message whose session is done with
-   * it counts as durable), unstored(0x97) when it cannot be for now. Where nothing was told since, it covers everything told so far.
-   * Never waits for messageDone and spoolDelete: a crash then repeats a delivery and loses nothing.
+   * Takes part in `hold`: done() when what was told since the barrier before this one is durable (a message whose
+   * session is done with it counts as durable), unstored(0x97) when it cannot be for now. Where nothing was told since,
+   * it covers everything told so far. Never waits for messageDone and spoolDelete: a crash then repeats a delivery and
+   * loses nothing.
    */
   barrier(hold: Hold): void;
   /**
-   * What is told from here on belongs to one message, barriers in between or not, until its packet id comes (inboundPut) or `on` is false.
-   * It is stored together with that packet id. For a message that is published in several parts; ends within the same turn.
+   * What is told from here on belongs to one message, barriers in between or not, until its packet id comes
+   * (inboundPut) or `on` is false. It is stored together with that packet id. For a message that is published in
+   * several parts; ends within the same turn.
    */
   gather(on: boolean): void;
   /**
-   * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before; unstored(0x97) when it cannot be for now.
-   * Leaves alone what the next barrier() covers.
+   * Takes part in `hold`: done() when everything told so far is durable, whatever barriers were called before;
+   * unstored(0x97) when it cannot be for now. Leaves alone what the next barrier() covers.
    */
   barrierAll(hold: Hold): void;
   /** False while QoS>0 messages for durable sessions have to be refused: disk full, max_size reached. */

@@ -1,7 +1,8 @@
-// The time that expiries are measured with, over restarts: how much of it has passed while the gateway was down.
-// Called by the writer thread (worker.ts) with what an earlier process noted in the store. Pure.
-// The wall clock is believed only as far as it can be: boards without a battery start in 1970, and clocks are set. Within one boot the
-// uptime of the machine tells exactly; across boots it is the least that has passed, and the wall clock may say more, up to a bound.
+// The time that expiries are measured with, over restarts: how much of it has passed while the gateway was down. Called
+// by the writer thread (worker.ts) with what an earlier process noted in the store. Pure. The wall clock is believed
+// only as far as it can be: boards without a battery start in 1970, and clocks are set. Within one boot the uptime of
+// the machine tells exactly; across boots it is the least that has passed, and the wall clock may say more, up to a
+// bound.
 import type { Boot } from '../base/clock.ts';
 
 /** A moment on all clocks. */

@@ -1,6 +1,7 @@
-// What the writer thread does besides writing: measures the files, copies the write-ahead log into the database while it is idle, gives
-// free pages back slowly (flash wears by writing), and says when there is no room for new messages.
-// Called by worker.ts. Sources: https://www.sqlite.org/wal.html, /pragma.html#pragma_incremental_vacuum, proc(5) for /proc/.../io.
+// What the writer thread does besides writing: measures the files, copies the write-ahead log into the database while
+// it is idle, gives free pages back slowly (flash wears by writing), and says when there is no room for new messages.
+// Called by worker.ts. Sources: https://www.sqlite.org/wal.html, /pragma.html#pragma_incremental_vacuum, proc(5) for
+// /proc/.../io.
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as after } from 'node:timers';
@@ -10,13 +11,19 @@ import type { Space, WriterOptions } from './protocol.ts';
 
 /** Idle for so long, and a log of at least a quarter of its limit is copied: the next burst finds it empty. */
 const IDLE_MS = 250;
-/** Free pages are given back after a longer rest, so many at a time, and only when they are a quarter of the file and this many bytes. */
+/**
+ * Free pages are given back after a longer rest, so many at a time, and only when they are a quarter of the file and
+ * this many bytes.
+ */
 const VACUUM_IDLE_MS = 10_000;
 const VACUUM_PAGES = 256;
 const VACUUM_BYTES = 4 * 1024 * 1024;
 /** How often a full store looks whether there is room again. */
 const FULL_POLL_MS = 500;
-/** Room on the disk that is left alone: a tenth of the file system, at most 16 MB. Acknowledgements and deletions still need some. */
+/**
+ * Room on the disk that is left alone: a tenth of the file system, at most 16 MB. Acknowledgements and deletions still
+ * need some.
+ */
 const RESERVE_BYTES = 16 * 1024 * 1024;
 
 /** What the keeper asks of the writer. */
@@ -102,7 +109,10 @@ export class Keeper {
     return statSync(`${this.path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** What this thread gave to write calls; on systems that do not count it, twice the bytes of the batches as an estimate. */
+  /**
+   * What this thread gave to write calls; on systems that do not count it, twice the bytes of the batches as an
+   * estimate.
+   */
   private written(): number {
     if (this.ioFile !== null) {
       try {

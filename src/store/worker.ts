@@ -1,6 +1,6 @@
-// The writer thread: owns the database file, applies batches one after the other, tidies up while there is nothing to do.
-// Run as a thread of link.ts with WriterOptions; speaks protocol.ts. Must never die of an SQLite error: it reports and waits.
-// Sources: https://www.sqlite.org/wal.html (checkpoints), /pragma.html (incremental_vacuum).
+// The writer thread: owns the database file, applies batches one after the other, tidies up while there is nothing to
+// do. Run as a thread of link.ts with WriterOptions; speaks protocol.ts. Must never die of an SQLite error: it reports
+// and waits. Sources: https://www.sqlite.org/wal.html (checkpoints), /pragma.html (incremental_vacuum).
 import { resolve } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Applier } from './apply.ts';
@@ -59,8 +59,8 @@ class Writer {
   }
 
   /**
-   * Brings the tables up to date and sends what is in them, in one transaction: on a disk without room it is read all the same, taken back,
-   * and made up for as soon as something can be written. Gives the steady time now.
+   * Brings the tables up to date and sends what is in them, in one transaction: on a disk without room it is read all
+   * the same, taken back, and made up for as soon as something can be written. Gives the steady time now.
    */
   private read(opened: Opened): number {
     const { db, version } = opened;
@@ -160,7 +160,10 @@ class Writer {
     }
   }
 
-  /** Nothing is confirmed that stands in files nobody will find. Throws when they cannot be put back; else this thread ends. */
+  /**
+   * Nothing is confirmed that stands in files nobody will find. Throws when they cannot be put back; else this thread
+   * ends.
+   */
   private putBack(): void {
     const { place, opened } = this;
     if (place === null || opened === null || !place.lost) return;

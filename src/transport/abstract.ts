@@ -1,6 +1,7 @@
-// Abstract Unix socket names, to the byte. The engine pads such a name with NULs to the size of sun_path, and a padded name is another
-// name to the kernel: nng and everybody else would not find it. So the socket is made by the C library (package koffi, loaded when a
-// name is first used) and its descriptor handed to the engine. Used by unix.ts and dial.ts. Source: unix(7).
+// Abstract Unix socket names, to the byte. The engine pads such a name with NULs to the size of sun_path, and a padded
+// name is another name to the kernel: nng and everybody else would not find it. So the socket is made by the C library
+// (package koffi, loaded when a name is first used) and its descriptor handed to the engine. Used by unix.ts and
+// dial.ts. Source: unix(7).
 import type { Socket } from 'node:net';
 import { Socket as NetSocket } from 'node:net';
 import { constants } from 'node:os';
@@ -74,7 +75,8 @@ export async function connectAbstract(name: string): Promise<Socket> {
   const fd = libc.socket(AF_UNIX, STREAM, 0);
   if (fd < 0) throw failure(libc, 'socket');
   const address = addressOf(name);
-  // Connecting on the same machine takes no time: it succeeds, or the listener's queue is full (EAGAIN) and is tried again later.
+  // Connecting on the same machine takes no time: it succeeds, or the listener's queue is full (EAGAIN) and is tried
+  // again later.
   if (libc.connect(fd, address, address.length) < 0) {
     const error = failure(libc, 'connect');
     libc.close(fd);

@@ -1,6 +1,6 @@
-// The doors of a listener: binds its addresses, counts and limits what comes in, hands sockets on.
-// Used by tcp.ts, tls.ts, ws.ts and unix.ts, each of which makes Connections of the sockets. Must not read from a socket itself
-// except for a PROXY protocol header, and never lets an error of one peer reach another.
+// The doors of a listener: binds its addresses, counts and limits what comes in, hands sockets on. Used by tcp.ts,
+// tls.ts, ws.ts and unix.ts, each of which makes Connections of the sockets. Must not read from a socket itself except
+// for a PROXY protocol header, and never lets an error of one peer reach another.
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { AddressInfo, ListenOptions, Server, Socket } from 'node:net';
@@ -82,7 +82,10 @@ export class Acceptor {
     }
   }
 
-  /** Binds one place that is not a host: a Unix socket, or a descriptor that listens already. Rejects with the system's error. */
+  /**
+   * Binds one place that is not a host: a Unix socket, or a descriptor that listens already. Rejects with the system's
+   * error.
+   */
   async bind(where: ListenOptions | { readonly fd: number }): Promise<Server> {
     const { keepAliveDelayMs, backlog } = this.options;
     const server = createServer({

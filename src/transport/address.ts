@@ -1,6 +1,7 @@
-// Addresses as text: "host:port" taken apart and put together, the forms that IPv6 and dual-stack sockets bring made plain.
-// Called by every listener and by dial.ts; gateway/transports.ts reads configured addresses with it. Pure, never resolves a name.
-// Source: RFC 3986 section 3.2.2 (brackets), RFC 4291 section 2.5.5.2 (IPv4-mapped addresses), RFC 1035 section 2.3.4 (length of a name).
+// Addresses as text: "host:port" taken apart and put together, the forms that IPv6 and dual-stack sockets bring made
+// plain. Called by every listener and by dial.ts; gateway/transports.ts reads configured addresses with it. Pure, never
+// resolves a name. Source: RFC 3986 section 3.2.2 (brackets), RFC 4291 section 2.5.5.2 (IPv4-mapped addresses), RFC
+// 1035 section 2.3.4 (length of a name).
 import { isIP } from 'node:net';
 
 export interface HostPort {

@@ -1,5 +1,5 @@
-// How long to wait before the next attempt: doubling up to a limit, with jitter so that many who lost the same peer do not return together.
-// Given by gateway/transports.ts to bridges to remote brokers. Owns at most one timer.
+// How long to wait before the next attempt: doubling up to a limit, with jitter so that many who lost the same peer do
+// not return together. Given by gateway/transports.ts to bridges to remote brokers. Owns at most one timer.
 import type { Clock, Timer } from '../base/clock.ts';
 
 export interface BackoffOptions {
@@ -33,7 +33,9 @@ export class Backoff {
     return fullMs * (1 - JITTER * this.options.random());
   }
 
-  /** Calls `again` after the next wait; an earlier one that still waits is forgotten. Returns the wait in milliseconds. */
+  /**
+   * Calls `again` after the next wait; an earlier one that still waits is forgotten. Returns the wait in milliseconds.
+   */
   schedule(again: () => void): number {
     this.timer?.cancel();
     const delayMs = this.next();

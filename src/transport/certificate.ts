@@ -171,7 +171,9 @@ function notEmpty(text: string): boolean {
   return text !== '';
 }
 
-/** The first common name; null for none, an empty one, and one with a NUL inside, which is made to be read in two ways. */
+/**
+ * The first common name; null for none, an empty one, and one with a NUL inside, which is made to be read in two ways.
+ */
 function commonName(certificate: X509Certificate): string | null {
   const subject: unknown = certificate.toLegacyObject().subject;
   if (typeof subject !== 'object' || subject === null) return null;

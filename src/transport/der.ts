@@ -1,5 +1,6 @@
-// As much of ASN.1 DER as revocation lists need: elements with one-byte tags and definite lengths. Called by revocations.ts.
-// Nothing is read beyond the bytes there are; what does not fit is an Error. Source: X.690 sections 8 and 10, RFC 5280 section 4.1.2.5.
+// As much of ASN.1 DER as revocation lists need: elements with one-byte tags and definite lengths. Called by
+// revocations.ts. Nothing is read beyond the bytes there are; what does not fit is an Error. Source: X.690 sections 8
+// and 10, RFC 5280 section 4.1.2.5.
 
 export interface Der {
   readonly tag: number;

@@ -1,19 +1,28 @@
-// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection, by gateway/transports.ts before a
-// proxy dials, and at the start. When none is left the event loop closes new connections unseen; that must not happen: some are kept back, so that whoever
-// comes too late is refused and counted, and files can still be opened.
-// Source: getrlimit(2), open(2): a new descriptor is the lowest number that is free.
+// How near this process is to the end of its file descriptors. Asked by acceptor.ts for each connection, by
+// gateway/transports.ts before a proxy dials, and at the start. When none is left the event loop closes new connections
+// unseen; that must not happen: some are kept back, so that whoever comes too late is refused and counted, and files
+// can still be opened. Source: getrlimit(2), open(2): a new descriptor is the lowest number that is free.
 import { closeSync, openSync, readFileSync } from 'node:fs';
 
-/** Kept back when a connection is accepted: it may need another one towards a server, and so may the others that were just accepted. */
+/**
+ * Kept back when a connection is accepted: it may need another one towards a server, and so may the others that were
+ * just accepted.
+ */
 export const ACCEPT_RESERVE = 64;
 /** Kept back when a server is dialled: logs, the store, name lookups. */
 export const DIAL_RESERVE = 32;
 
-/** While more than half are free, so many questions go by before the system is asked again: a tenth of the cost of an accept otherwise. */
+/**
+ * While more than half are free, so many questions go by before the system is asked again: a tenth of the cost of an
+ * accept otherwise.
+ */
 const UNASKED = 8;
 
 export class Descriptors {
-  /** How many there may be, null where the system does not tell. Node.js has raised it to the hard limit when it started. */
+  /**
+   * How many there may be, null where the system does not tell. Node.js has raised it to the hard limit when it
+   * started.
+   */
   readonly limit: number | null;
   private unasked = 0;
 

@@ -1,6 +1,7 @@
-// Outgoing connections of every kind. Given by gateway/transports.ts to sp/ (dialers), proxy/ (upstreams) and bridges to remote brokers.
-// One attempt per call: whoever wants more waits with backoff.ts. The socket is open and all handshakes are done when the promise resolves.
-// Source: RFC 8305 (several addresses of a name are tried side by side; Node does it).
+// Outgoing connections of every kind. Given by gateway/transports.ts to sp/ (dialers), proxy/ (upstreams) and bridges
+// to remote brokers. One attempt per call: whoever wants more waits with backoff.ts. The socket is open and all
+// handshakes are done when the promise resolves. Source: RFC 8305 (several addresses of a name are tried side by side;
+// Node does it).
 import type { Socket } from 'node:net';
 import { connect, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -64,7 +65,10 @@ async function dialAbstract(name: string, where: string): Promise<Socket> {
   }
 }
 
-/** Connects once. Rejects with TRANSPORT-DIAL (unreachable, refused, timeout, given up) or TRANSPORT-TLS (files, the peer was not trusted). */
+/**
+ * Connects once. Rejects with TRANSPORT-DIAL (unreachable, refused, timeout, given up) or TRANSPORT-TLS (files, the
+ * peer was not trusted).
+ */
 export async function dial(target: DialTarget, options: DialOptions = {}): Promise<Connection> {
   const where = printableTarget(target);
   switch (target.kind) {

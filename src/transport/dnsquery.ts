@@ -1,6 +1,7 @@
-// One question to the DNS, with the Times To Live that Node's own resolver keeps to itself: UDP first, TCP when the answer did not fit.
-// Called by gateway/transports.ts for the discovery of the proxy. Uses the package dns-packet for the bytes.
-// An answer counts only from the server asked, with the id and the question that were sent. Sources: RFC 1035 section 4.2, RFC 7766.
+// One question to the DNS, with the Times To Live that Node's own resolver keeps to itself: UDP first, TCP when the
+// answer did not fit. Called by gateway/transports.ts for the discovery of the proxy. Uses the package dns-packet for
+// the bytes. An answer counts only from the server asked, with the id and the question that were sent. Sources: RFC
+// 1035 section 4.2, RFC 7766.
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { getServers } from 'node:dns';

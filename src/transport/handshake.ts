@@ -1,6 +1,6 @@
-// A socket between its accept and the moment it becomes a Connection: PROXY protocol header, TLS, WebSocket.
-// Made by acceptor.ts where a listener needs one; tls.ts and ws.ts finish it. One deadline holds for all of it, and whatever goes wrong
-// is told once, with a stable word. It reads only the PROXY header and gives back what follows.
+// A socket between its accept and the moment it becomes a Connection: PROXY protocol header, TLS, WebSocket. Made by
+// acceptor.ts where a listener needs one; tls.ts and ws.ts finish it. One deadline holds for all of it, and whatever
+// goes wrong is told once, with a stable word. It reads only the PROXY header and gives back what follows.
 import type { Socket } from 'node:net';
 import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';

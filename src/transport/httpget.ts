@@ -1,5 +1,6 @@
 // One HTTP GET with a time limit and a bound on bytes. Called by gateway/transports.ts for the discovery of the proxy.
-// Redirects are not followed; user and password in the URL become Basic authentication. Rejects with TRANSPORT-DIAL and the reason.
+// Redirects are not followed; user and password in the URL become Basic authentication. Rejects with TRANSPORT-DIAL and
+// the reason.
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';

@@ -1,6 +1,6 @@
-// Connections inside the process: a pair for tests, and the named places behind inproc:// and memory targets.
-// Built by gateway/ (inproc), cli/ and tests. Behaves like a socket: nothing is delivered within the call that wrote it.
-// Bytes are not copied: the reader sees the writer's own buffer, and done() is called when the reader has returned.
+// Connections inside the process: a pair for tests, and the named places behind inproc:// and memory targets. Built by
+// gateway/ (inproc), cli/ and tests. Behaves like a socket: nothing is delivered within the call that wrote it. Bytes
+// are not copied: the reader sees the writer's own buffer, and done() is called when the reader has returned.
 import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';

@@ -1,9 +1,9 @@
-// The PROXY protocol header, versions 1 and 2: read from incoming connections, written for upstream servers.
-// Called by handshake.ts (incoming) and, for proxy/, gateway/transports.ts (outgoing). Pure; bytes are bounded before they are looked at.
-// Source: the PROXY protocol, HAProxy, sections 2.1 (version 1), 2.2 (version 2), 2.2.7 (TLVs).
+// The PROXY protocol header, versions 1 and 2: read from incoming connections, written for upstream servers. Called by
+// handshake.ts (incoming) and, for proxy/, gateway/transports.ts (outgoing). Pure; bytes are bounded before they are
+// looked at. Source: the PROXY protocol, HAProxy, sections 2.1 (version 1), 2.2 (version 2), 2.2.7 (TLVs).
 //
 //  version 1   "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", at most 107 bytes
-//  version 2   0..11 signature | 12 version 2, command | 13 family, transport | 14..15 length | addresses | TLVs (skipped)
+//  version 2   0..11 signature | 12 version, command | 13 family, transport | 14..15 length | addresses, TLVs (skipped)
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { type HostPort, plainAddress } from './address.ts';
 import type { TlsInfo } from './transport.ts';
@@ -119,8 +119,9 @@ function v6Header(bytes: Buffer, end: number): ProxyHeader {
 }
 
 /**
- * The header that tells a server where a connection came from. Ends that are not both TCP addresses (null, names) make one that says
- * so: UNKNOWN, or unspecified in version 2. Ends of two families are both written as IPv6. Version 2 also says what TLS has shown.
+ * The header that tells a server where a connection came from. Ends that are not both TCP addresses (null, names) make
+ * one that says so: UNKNOWN, or unspecified in version 2. Ends of two families are both written as IPv6. Version 2 also
+ * says what TLS has shown.
  */
 export function encodeProxyHeader(
   version: 1 | 2,

@@ -1,6 +1,6 @@
 // A connection from which something has been read already, given to somebody who is to read it from the beginning.
-// Given by gateway/transports.ts to proxy/, for when a client that was pre-read goes to the built-in broker. Costs nothing once the bytes are delivered:
-// from then on the reader is attached to the connection below.
+// Given by gateway/transports.ts to proxy/, for when a client that was pre-read goes to the built-in broker. Costs
+// nothing once the bytes are delivered: from then on the reader is attached to the connection below.
 import type { CloseReason, Connection, TlsInfo, TransportKind } from './transport.ts';
 
 class Pushback implements Connection {
@@ -108,8 +108,8 @@ class Pushback implements Connection {
 }
 
 /**
- * The same connection, whose reader gets `bytes` first and then what comes. Whoever read before has to leave the connection alone from
- * now on, its handlers are replaced; the bytes must not change.
+ * The same connection, whose reader gets `bytes` first and then what comes. Whoever read before has to leave the
+ * connection alone from now on, its handlers are replaced; the bytes must not change.
  */
 export function withPushback(connection: Connection, bytes: Buffer): Connection {
   return new Pushback(connection, bytes);

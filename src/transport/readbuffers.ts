@@ -1,8 +1,8 @@
-// Buffers that a connection reads into again and again, for readers that are done with a chunk when they return: what is read costs no
-// memory of its own, so passing bytes on gives the garbage collector nothing to do. Used by stream.ts.
-// Every connection has a small buffer; one that fills it is lent a large one until it has little to read again. Large ones are bounded in
-// number for all connections together: where none is left, small ones have to do.
-// Must not let two connections read into the same buffer, nor touch one that a reader has kept.
+// Buffers that a connection reads into again and again, for readers that are done with a chunk when they return: what
+// is read costs no memory of its own, so passing bytes on gives the garbage collector nothing to do. Used by stream.ts.
+// Every connection has a small buffer; one that fills it is lent a large one until it has little to read again. Large
+// ones are bounded in number for all connections together: where none is left, small ones have to do. Must not let two
+// connections read into the same buffer, nor touch one that a reader has kept.
 import type { Socket } from 'node:net';
 import type { LentReader, ReadBuffers } from './transport.ts';
 
@@ -10,7 +10,9 @@ import type { LentReader, ReadBuffers } from './transport.ts';
 const SMALL_BYTES = 2048;
 /** What the system is asked for at once otherwise too. */
 const LARGE_BYTES = 65_536;
-/** Less than this in a large buffer while they are scarce, and it is given back; else when a small one would have done. */
+/**
+ * Less than this in a large buffer while they are scarce, and it is given back; else when a small one would have done.
+ */
 const LITTLE_BYTES = LARGE_BYTES / 4;
 /** 32 MB. */
 const LARGE_MOST = 512;
@@ -44,9 +46,9 @@ export class LargeBuffers implements ReadBuffers {
 }
 
 /**
- * Has the socket read into buffers that are given to it: `first`, then after each read what `next` says. `read` gets what came.
- * False where this Node.js cannot: nothing has changed then.
- * Node offers it for sockets that a program dials (`onread` of net.connect) and not for those that it accepts; this sets the same fields.
+ * Has the socket read into buffers that are given to it: `first`, then after each read what `next` says. `read` gets
+ * what came. False where this Node.js cannot: nothing has changed then. Node offers it for sockets that a program dials
+ * (`onread` of net.connect) and not for those that it accepts; this sets the same fields.
  */
 export function readInto(
   socket: Socket,

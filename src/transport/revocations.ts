@@ -1,6 +1,7 @@
-// Whether a client's certificate has been revoked. Built by certificate.ts for each TLS configuration, asked by tls.ts after a handshake
-// whose chain OpenSSL has verified. Node makes OpenSSL demand a list of every authority of the chain; here, as in mosquitto, the issuer
-// of the client's own certificate needs one, and what other lists name is refused too. Pure but for the clock. Source: RFC 5280 section 5.
+// Whether a client's certificate has been revoked. Built by certificate.ts for each TLS configuration, asked by tls.ts
+// after a handshake whose chain OpenSSL has verified. Node makes OpenSSL demand a list of every authority of the chain;
+// here, as in mosquitto, the issuer of the client's own certificate needs one, and what other lists name is refused
+// too. Pure but for the clock. Source: RFC 5280 section 5.
 import { constants, type KeyObject, type VerifyKeyObjectInput, verify, X509Certificate } from 'node:crypto';
 import { booleanOf, children, type Der, readDer, readTime, timeTag } from './der.ts';
 
@@ -121,7 +122,10 @@ function certificateOf(x509: X509Certificate): Certificate {
   return { x509, serial: hex(serial.body), issuer: hex(issuer.whole), subject: hex(subject.whole) };
 }
 
-/** CertificateList: { tbs: { version?, algorithm, issuer, thisUpdate, nextUpdate?, entries?, [0] extensions? }, algorithm, signature }. */
+/**
+ * CertificateList: { tbs: { version?, algorithm, issuer, thisUpdate, nextUpdate?, entries?, [0] extensions? },
+ * algorithm, signature }.
+ */
 function readList(der: Buffer, name: string): List {
   const [tbs, algorithm, signature] = children(readDer(der, 0));
   if (tbs === undefined || algorithm === undefined || signature === undefined)

@@ -1,7 +1,7 @@
-// A Connection over a socket of Node: tcp, tls and unix are the same but for their kind.
-// Built by the listeners and by dial.ts once their handshakes are done. Must not know what the bytes mean, nor add work per chunk:
-// the reader's function is attached to the socket itself, writes go to the socket with the caller's own `done`.
-// Source: RFC 9293 section 3.6 (half close), RFC 1122 section 4.2.2.13 (why a close with unread bytes loses what was sent).
+// A Connection over a socket of Node: tcp, tls and unix are the same but for their kind. Built by the listeners and by
+// dial.ts once their handshakes are done. Must not know what the bytes mean, nor add work per chunk: the reader's
+// function is attached to the socket itself, writes go to the socket with the caller's own `done`. Source: RFC 9293
+// section 3.6 (half close), RFC 1122 section 4.2.2.13 (why a close with unread bytes loses what was sent).
 import type { Socket } from 'node:net';
 import type { Timer } from '../base/clock.ts';
 import { systemClock } from '../base/clock.ts';
@@ -33,7 +33,10 @@ export function errorName(error: Error): string {
 }
 
 export const GRACE_MS = 5000;
-/** How long a closed sending side waits for the peer to close its own: closing with unread bytes would reset what is under way. */
+/**
+ * How long a closed sending side waits for the peer to close its own: closing with unread bytes would reset what is
+ * under way.
+ */
 export const LINGER_MS = 1000;
 
 type State = 'open' | 'shut' | 'ending' | 'closed';
@@ -88,7 +91,8 @@ export class StreamConnection implements Connection {
       const buffer = new ReadBuffer(buffers, (chunk) => this.readLent(chunk));
       if (!buffer.attach(this.socket)) return false;
       this.readBuffer = buffer;
-      // What the stream reads into buffers of its own stops here. Now it can be stopped at once, before it overtakes what it still holds.
+      // What the stream reads into buffers of its own stops here. Now it can be stopped at once, before it overtakes
+      // what it still holds.
       this.socket.pause();
     }
     this.lentReader = reader;

@@ -1,5 +1,5 @@
-// The TCP listener. Built by gateway/transports.ts for MQTT, SP and proxy addresses without TLS, and below tls.ts and ws.ts.
-// Must not read: the Connection's user does. Source: RFC 9293 (keep-alive: section 3.8.4).
+// The TCP listener. Built by gateway/transports.ts for MQTT, SP and proxy addresses without TLS, and below tls.ts and
+// ws.ts. Must not read: the Connection's user does. Source: RFC 9293 (keep-alive: section 3.8.4).
 import type { Socket } from 'node:net';
 import { Acceptor } from './acceptor.ts';
 import { formatHostPort, plainAddress } from './address.ts';

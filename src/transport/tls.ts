@@ -1,7 +1,7 @@
-// TLS: the listener, its reload, and the client's half for dial.ts. Built by gateway/transports.ts.
-// The server that shakes hands has no port of its own: sockets come from acceptor.ts (PROXY header read, counted), so a reload is simply
-// another server for the next socket, and connections that exist keep theirs. Loaded only when TLS is configured.
-// Source: RFC 8446, RFC 5246, RFC 6066 section 3 (SNI), RFC 7301 (ALPN).
+// TLS: the listener, its reload, and the client's half for dial.ts. Built by gateway/transports.ts. The server that
+// shakes hands has no port of its own: sockets come from acceptor.ts (PROXY header read, counted), so a reload is
+// simply another server for the next socket, and connections that exist keep theirs. Loaded only when TLS is
+// configured. Source: RFC 8446, RFC 5246, RFC 6066 section 3 (SNI), RFC 7301 (ALPN).
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { isIP } from 'node:net';
@@ -19,7 +19,9 @@ import type { Bound, Listener, TlsClientOptions, TlsInfo, TlsServerOptions } fro
 
 export interface TlsListenerOptions extends TcpListenerOptions {
   readonly tls: TlsServerOptions;
-  /** Other certificates by server name; "*.example.org" stands for one more label. Their authorities are those of `tls`. */
+  /**
+   * Other certificates by server name; "*.example.org" stands for one more label. Their authorities are those of `tls`.
+   */
   readonly names?: Names;
 }
 
@@ -69,7 +71,8 @@ export class TlsDoor {
   begin(handshake: Handshake): void {
     handshake.stage = 'tls';
     this.under.set(handshake.socket, handshake);
-    // A peer that ends within the handshake has gone; from then on half-open is allowed again. Node hands this on to the TLS socket.
+    // A peer that ends within the handshake has gone; from then on half-open is allowed again. Node hands this on to
+    // the TLS socket.
     handshake.socket.allowHalfOpen = false;
     this.server.emit('connection', handshake.socket);
   }
@@ -198,8 +201,8 @@ export interface SecureOptions {
 }
 
 /**
- * The client's half of a handshake on a connected socket. Rejects with TRANSPORT-TLS; its caller destroys `socket` when it has waited
- * long enough, which rejects too.
+ * The client's half of a handshake on a connected socket. Rejects with TRANSPORT-TLS; its caller destroys `socket` when
+ * it has waited long enough, which rejects too.
  */
 export function secure(socket: Socket, tls: TlsClientOptions, options: SecureOptions): Promise<[TLSSocket, TlsInfo]> {
   return new Promise((resolve, reject) => {

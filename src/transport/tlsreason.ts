@@ -1,5 +1,5 @@
-// Why a TLS handshake failed, as a stable word for metrics and log: one table for what OpenSSL and Node say.
-// Called by tls.ts. Pure. Source: OpenSSL's reason names as Node shows them (ERR_SSL_...), X509_verify_cert_error_string(3).
+// Why a TLS handshake failed, as a stable word for metrics and log: one table for what OpenSSL and Node say. Called by
+// tls.ts. Pure. Source: OpenSSL's reason names as Node shows them (ERR_SSL_...), X509_verify_cert_error_string(3).
 
 /** Reasons in OpenSSL's codes; the first that the code contains decides. */
 const CODES: readonly (readonly [part: string, reason: string])[] = [

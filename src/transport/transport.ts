@@ -1,10 +1,13 @@
-// SEAM of transport/: byte streams, whatever carries them. Built by gateway/gateway.ts and sp/, used by session/, sp/, proxy/.
-// A Connection delivers chunks to one reader and takes writes of any size; it knows nothing of MQTT or SP.
+// SEAM of transport/: byte streams, whatever carries them. Built by gateway/gateway.ts and sp/, used by session/, sp/,
+// proxy/. A Connection delivers chunks to one reader and takes writes of any size; it knows nothing of MQTT or SP.
 // Contract (test/contract/transport.ts holds it for every kind):
-//  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns. Of tcp, tls and unix it is a buffer
-//    of its own that nobody writes to again: proxy/ hands such chunks on without copying, a transport that pools them must be another kind.
-//  - write() keeps order; the bytes may not change until done() is called, which happens exactly once, also when the connection dies.
-//  - onClose is called exactly once, after the last onData, whoever ended the connection. Nothing is ever thrown at the user.
+//  - onData gets each chunk once, in order; the chunk belongs to the callee only until it returns. Of tcp, tls and unix
+//    it is a buffer of its own that nobody writes to again: proxy/ hands such chunks on without copying, a transport
+//    that pools them must be another kind.
+//  - write() keeps order; the bytes may not change until done() is called, which happens exactly once, also when the
+//    connection dies.
+//  - onClose is called exactly once, after the last onData, whoever ended the connection. Nothing is ever thrown at the
+//    user.
 //  - pause() stops onData soon (a chunk already read may still come); resume() goes on.
 //
 // Map (made by `make docs`):
@@ -75,8 +78,9 @@ export interface ReadBuffers {
 export type LentReader = (chunk: Buffer) => boolean;
 
 /**
- * A reader that says where bytes go: one that is done with them before the next read, or puts large pieces together where they lie.
- * take() gets buffer[0, bytes): the buffer that place() gave last or, for what the carrier had read before, one of the carrier's own.
+ * A reader that says where bytes go: one that is done with them before the next read, or puts large pieces together
+ * where they lie. take() gets buffer[0, bytes): the buffer that place() gave last or, for what the carrier had read
+ * before, one of the carrier's own.
  */
 export interface Intake {
   /** Asked before the first read and after each take(). Not empty; the carrier writes to it until the next take(). */
@@ -86,7 +90,9 @@ export interface Intake {
 
 export interface Connection extends ByteSink {
   readonly kind: TransportKind;
-  /** Printable, "127.0.0.1:50312", "[::1]:1", "unix:<pid or counter>": the real client where the PROXY protocol told it. */
+  /**
+   * Printable, "127.0.0.1:50312", "[::1]:1", "unix:<pid or counter>": the real client where the PROXY protocol told it.
+   */
   readonly remote: string;
   /** The address without port, for limits and ACL rules; "" for unix and memory. */
   readonly remoteAddress: string;
@@ -97,15 +103,20 @@ export interface Connection extends ByteSink {
   /** Reading starts with the first handler; a later one takes the place of the one before. */
   onData(handler: (chunk: Buffer) => void): void;
   /**
-   * Reads into buffers that are used again, for one who passes bytes on: a chunk is lent until `reader` returns, or left to it for good when
-   * that says so. Takes the place of onData. False where the carrier has no such thing: nothing has changed then, and onData is to be used.
+   * Reads into buffers that are used again, for one who passes bytes on: a chunk is lent until `reader` returns, or
+   * left to it for good when that says so. Takes the place of onData. False where the carrier has no such thing:
+   * nothing has changed then, and onData is to be used.
    */
   readInto?(buffers: ReadBuffers, reader: LentReader): boolean;
-  /** Reads to where `intake` says, in the place of onData. False where the carrier has no such thing: nothing has changed then. */
+  /**
+   * Reads to where `intake` says, in the place of onData. False where the carrier has no such thing: nothing has
+   * changed then.
+   */
   fill?(intake: Intake): boolean;
   /**
-   * write() for one who goes on at once where he can: true = the system has taken all of it, or the connection has ended. False = what is
-   * left waits, and the bytes may not change until what is written next is done. Not under TLS and the like, where bytes are never taken at once.
+   * write() for one who goes on at once where he can: true = the system has taken all of it, or the connection has
+   * ended. False = what is left waits, and the bytes may not change until what is written next is done. Not under TLS
+   * and the like, where bytes are never taken at once.
    */
   offer?(bytes: Uint8Array): boolean;
   onClose(handler: (reason: CloseReason) => void): void;
@@ -114,11 +125,14 @@ export interface Connection extends ByteSink {
   pause(): void;
   resume(): void;
   /**
-   * Half close: sends what is queued, then tells the peer that nothing follows; reading goes on. Later writes are lost (done() is called).
-   * Where the carrier has no half close (ws, wss) it is end().
+   * Half close: sends what is queued, then tells the peer that nothing follows; reading goes on. Later writes are lost
+   * (done() is called). Where the carrier has no half close (ws, wss) it is end().
    */
   shutdown(): void;
-  /** Sends what is queued, then closes; after `graceMs` without that (default 5000) it destroys. What still comes in is thrown away. */
+  /**
+   * Sends what is queued, then closes; after `graceMs` without that (default 5000) it destroys. What still comes in is
+   * thrown away.
+   */
   end(graceMs?: number): void;
   /** Closes at once; `reset` sends RST where the transport can. */
   destroy(reset?: boolean): void;
@@ -133,7 +147,9 @@ export interface Bound {
   readonly port: number;
 }
 
-/** Something that accepts connections. A failed start() throws GatewayError TRANSPORT-BIND and leaves nothing behind. */
+/**
+ * Something that accepts connections. A failed start() throws GatewayError TRANSPORT-BIND and leaves nothing behind.
+ */
 export interface Listener {
   /** One entry for each address bound: a name that resolves to several has several. */
   start(): Promise<Bound[]>;
@@ -144,8 +160,11 @@ export interface Listener {
 /** Called for each connection, TLS, WebSocket and PROXY handshakes done. */
 export type Accept = (connection: Connection) => void;
 
-/** Called for each peer that failed before it became a connection, with a stable word for the metric: tls-unknown-ca, tls-no-shared-cipher,
- * plain-on-tls, ws-path, ws-subprotocol, proxy-header, handshake-timeout, full, descriptors (the process has hardly any left) ... */
+/**
+ * Called for each peer that failed before it became a connection, with a stable word for the metric: tls-unknown-ca,
+ * tls-no-shared-cipher, plain-on-tls, ws-path, ws-subprotocol, proxy-header, handshake-timeout, full, descriptors (the
+ * process has hardly any left) ...
+ */
 export type Reject = (reason: string, remote: string) => void;
 
 /** Limits that hold before a listener's user sees anything of a peer. */
@@ -159,11 +178,13 @@ export interface ListenerOptions {
   /** A PROXY protocol header (v1 or v2) is required and read first. */
   readonly proxyProtocol: boolean;
   /**
-   * Addresses and networks whose header is believed; peers from elsewhere are rejected with "proxy-untrusted" before a byte is read.
-   * Empty or left out = any. Peers of a Unix socket have no address: not for them.
+   * Addresses and networks whose header is believed; peers from elsewhere are rejected with "proxy-untrusted" before a
+   * byte is read. Empty or left out = any. Peers of a Unix socket have no address: not for them.
    */
   readonly proxyProtocolFrom?: readonly string[];
-  /** Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null. */
+  /**
+   * Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null.
+   */
   readonly admit?: (remoteAddress: string) => string | null;
 }
 
@@ -219,7 +240,10 @@ export type DialTarget =
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'memory'; readonly name: string };
 
-/** A socket for datagrams: bound for anybody's, or connected to one address (udp.ts). A datagram that cannot be sent is lost. */
+/**
+ * A socket for datagrams: bound for anybody's, or connected to one address (udp.ts). A datagram that cannot be sent is
+ * lost.
+ */
 export interface DatagramSocket {
   /** "127.0.0.1:1883". */
   readonly local: string;

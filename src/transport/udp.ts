@@ -1,6 +1,6 @@
-// Datagram sockets for the proxy's `protocol = udp`: one bound where clients send to, one connected for each session with a server.
-// Built by gateway/transports.ts. A datagram that cannot be sent is lost, as datagrams are; errors are told, never thrown.
-// Source: RFC 768; udp(7) (a connected socket learns that nobody listens at the other end).
+// Datagram sockets for the proxy's `protocol = udp`: one bound where clients send to, one connected for each session
+// with a server. Built by gateway/transports.ts. A datagram that cannot be sent is lost, as datagrams are; errors are
+// told, never thrown. Source: RFC 768; udp(7) (a connected socket learns that nobody listens at the other end).
 import { createSocket, type Socket } from 'node:dgram';
 import { isIPv4, isIPv6 } from 'node:net';
 import { bindError } from './acceptor.ts';

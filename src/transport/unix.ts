@@ -1,6 +1,7 @@
-// Unix socket listeners: files and, on Linux, abstract names. Built by gateway/transports.ts for MQTT and SP (ipc, abstract).
-// A socket file is made in a private folder, gets its mode and group there and only then its name, so nobody connects earlier.
-// A live socket of somebody else and a file that is no socket are never touched. Source: unix(7), nng_ipc(7).
+// Unix socket listeners: files and, on Linux, abstract names. Built by gateway/transports.ts for MQTT and SP (ipc,
+// abstract). A socket file is made in a private folder, gets its mode and group there and only then its name, so nobody
+// connects earlier. A live socket of somebody else and a file that is no socket are never touched. Source: unix(7),
+// nng_ipc(7).
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -22,7 +23,10 @@ import { errorName, type Peer, StreamConnection } from './stream.ts';
 import type { Bound, Listener, ListenerOptions } from './transport.ts';
 
 export interface UnixListenerOptions extends ListenerOptions {
-  /** A path, or an abstract name with a leading NUL. The `proxyProtocol` of a Unix socket is read like that of any other. */
+  /**
+   * A path, or an abstract name with a leading NUL. The `proxyProtocol` of a Unix socket is read like that of any
+   * other.
+   */
   readonly path: string;
   /** Permission bits such as 0o660; null leaves them to the umask. Not for abstract names. */
   readonly mode: number | null;
@@ -140,7 +144,9 @@ async function staleSocket(path: string): Promise<Stats | null> {
   throw new GatewayError('TRANSPORT-BIND', `${path}: address already in use (EADDRINUSE), ${outcome}`);
 }
 
-/** What connecting to a socket file gives: "answers" or an errno name. Only ECONNREFUSED says that its owner is gone. */
+/**
+ * What connecting to a socket file gives: "answers" or an errno name. Only ECONNREFUSED says that its owner is gone.
+ */
 function probe(path: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ path });

@@ -1,6 +1,6 @@
-// A Connection over a WebSocket that is open, of either side. Built by ws.ts and wsdial.ts.
-// Incoming messages are chunks: packets may straddle them freely [MQTT-6.0.0-2]; each write leaves as one binary message.
-// Text frames close with 1003 [MQTT-6.0.0-1]. There is no half close: RFC 6455 section 1.4.
+// A Connection over a WebSocket that is open, of either side. Built by ws.ts and wsdial.ts. Incoming messages are
+// chunks: packets may straddle them freely [MQTT-6.0.0-2]; each write leaves as one binary message. Text frames close
+// with 1003 [MQTT-6.0.0-1]. There is no half close: RFC 6455 section 1.4.
 import type { Socket } from 'node:net';
 import type WebSocket from 'ws';
 import type { Timer } from '../base/clock.ts';

@@ -1,7 +1,7 @@
 // The WebSocket listener, with and without TLS. Built by gateway/transports.ts for MQTT and SP (ws:// and wss:// URLs).
-// Sockets come from acceptor.ts; an HTTP server without a port reads the request, `ws` speaks the frames. Both are loaded by the first
-// start(), because they cost 40 ms and 10 MB. Whatever is no good request is answered, counted and closed.
-// Source: RFC 6455 sections 4.2 and 5, MQTT 5.0 section 6.
+// Sockets come from acceptor.ts; an HTTP server without a port reads the request, `ws` speaks the frames. Both are
+// loaded by the first start(), because they cost 40 ms and 10 MB. Whatever is no good request is answered, counted and
+// closed. Source: RFC 6455 sections 4.2 and 5, MQTT 5.0 section 6.
 import type { Server as HttpServer, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { WebSocketServer } from 'ws';
@@ -22,7 +22,10 @@ export interface WsListenerOptions extends TcpListenerOptions {
   readonly paths?: readonly string[] | null;
   /** Names that are spoken here; the first one a client asks for is taken. */
   readonly subprotocols: readonly string[];
-  /** Values of the Origin header that browsers may come with; "*": any; null: pages of the same host. Clients without one are no browsers. */
+  /**
+   * Values of the Origin header that browsers may come with; "*": any; null: pages of the same host. Clients without
+   * one are no browsers.
+   */
   readonly origins?: readonly string[] | null;
   /** Bytes of the largest message, 0 = no limit. */
   readonly maxMessageBytes: number;
@@ -183,7 +186,10 @@ class WsListener implements TlsListener {
 
 function ignore(): void {}
 
-/** Whether the page comes from one of the bare hosts among `origins`, whatever its scheme and, unless it is given, its port. */
+/**
+ * Whether the page comes from one of the bare hosts among `origins`, whatever its scheme and, unless it is given, its
+ * port.
+ */
 /** A page that came from the host it connects to, whatever the port: a console beside the broker. */
 function isSameHost(origin: string, host: string): boolean {
   const here = `http://${host}`;

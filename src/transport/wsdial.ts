@@ -1,5 +1,5 @@
-// The client's half of a WebSocket handshake, on a socket that dial.ts has connected and secured. Loaded by the first such target.
-// Must not connect, follow redirects or compress. Source: RFC 6455 section 4.1.
+// The client's half of a WebSocket handshake, on a socket that dial.ts has connected and secured. Loaded by the first
+// such target. Must not connect, follow redirects or compress. Source: RFC 6455 section 4.1.
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { GRACE_MS, type Peer } from './stream.ts';
@@ -14,7 +14,10 @@ export interface WsClientOptions {
   readonly framed: boolean;
 }
 
-/** Asks for the WebSocket. Rejects with the server's refusal; the caller destroys `socket` when it has waited long enough. */
+/**
+ * Asks for the WebSocket. Rejects with the server's refusal; the caller destroys `socket` when it has waited long
+ * enough.
+ */
 export function openWebSocket(
   socket: Socket,
   carrier: Socket,

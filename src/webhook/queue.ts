@@ -1,5 +1,6 @@
-// What waits for a webhook: a bounded queue of events, taken out singly or as batches, put back when a request fails. Called by webhook.ts.
-// A batch that fails again, or is refused, is taken apart: its halves go alone, so that one bad event costs nobody else his place.
+// What waits for a webhook: a bounded queue of events, taken out singly or as batches, put back when a request fails.
+// Called by webhook.ts. A batch that fails again, or is refused, is taken apart: its halves go alone, so that one bad
+// event costs nobody else his place.
 import { Fifo } from '../base/queue.ts';
 
 /** Events and bytes that may wait. */
@@ -43,7 +44,9 @@ export class WebhookQueue {
     this.queuedBytes += body.length;
   }
 
-  /** Whether a request would be full, or there is a reason not to wait until it is: something in front was sent before. */
+  /**
+   * Whether a request would be full, or there is a reason not to wait until it is: something in front was sent before.
+   */
   get isDue(): boolean {
     const first = this.items.peek();
     if (first === undefined) return false;

@@ -1,7 +1,8 @@
-// Tells an HTTP service what happens: one POST for each event that is configured or for a batch of them, at most pool_size at once, on
-// connections that stay open. Built by gateway/gateway.ts, loaded only when webhook is configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted.
-// An answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops the event.
-// Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
+// Tells an HTTP service what happens: one POST for each event that is configured or for a batch of them, at most
+// pool_size at once, on connections that stay open. Built by gateway/gateway.ts, loaded only when webhook is
+// configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted. An
+// answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops
+// the event. Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
 //
 // Map (made by `make docs`):
 //   body.ts   The bodies of webhook requests, in NanoMQ's shapes
@@ -79,7 +80,9 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
 /** From the second failure on a batch is taken apart. */
 const WHOLE_ATTEMPTS = 2;
-/** Times an event is sent that the service answers with an error: one that it cannot digest must not stop the others. */
+/**
+ * Times an event is sent that the service answers with an error: one that it cannot digest must not stop the others.
+ */
 const ATTEMPTS = 5;
 /** More of an answer is not read: the connection ends instead. */
 const LONGEST_ANSWER_BYTES = 64 * 1024;
@@ -216,7 +219,10 @@ export class Webhook implements Service, LocalReceiver {
     this.pump(false);
   }
 
-  /** Sends what may be sent. While the service is away one request at a time asks whether it is back. `all`: batches need not be full. */
+  /**
+   * Sends what may be sent. While the service is away one request at a time asks whether it is back. `all`: batches
+   * need not be full.
+   */
   private pump(all: boolean): void {
     if (this.stopped || this.timer !== null) return;
     const most = this.pauseMs > 0 ? 1 : this.settings.poolSize;

@@ -153,3 +153,10 @@ describe('a file', () => {
     expect(breaches({ 'main.ts': 'run();\n', 'store/worker.ts': 'listen();\n' })).toEqual([]);
   });
 });
+
+it('a comment wider than 120 columns is refused, code is left to the formatter', () => {
+  expect(one({ 'base/a.ts': `// top\n/** ${'x'.repeat(120)} */\nexport const a = 1;\n` })).toMatch(
+    /^base\/a\.ts:2 a comment of \d+ columns/,
+  );
+  expect(breaches({ 'base/a.ts': `export const a = '${'x'.repeat(150)}';\n` })).toEqual([]);
+});

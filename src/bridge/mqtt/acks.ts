@@ -1,5 +1,5 @@
-// What a remote broker is answered to its QoS 1 and 2 messages: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and only after each was
-// accepted here. Used by remote.ts. While too many wait, nothing more is read.
+// What a remote broker is answered to its QoS 1 and 2 messages: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3],
+// and only after each was accepted here. Used by remote.ts. While too many wait, nothing more is read.
 import { Fifo } from '../../base/queue.ts';
 import type { Writer } from '../../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../../codec/ack.ts';

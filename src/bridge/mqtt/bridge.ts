@@ -1,7 +1,7 @@
-// A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take, publishes here what it fetches there.
-// Made by the supervisor through bridges.ts, which keeps the outbox of the bridge over its restarts. Loaded only when there is one.
-// Messages leave the outbox when the remote has acknowledged them; the remote gets its acknowledgement when a message is accepted here.
-// Source: docs/mqtt-bridges.md; MQTT 5.0 and 3.1.1 chapter 4.
+// A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take, publishes here what it
+// fetches there. Made by the supervisor through bridges.ts, which keeps the outbox of the bridge over its restarts.
+// Loaded only when there is one. Messages leave the outbox when the remote has acknowledged them; the remote gets its
+// acknowledgement when a message is accepted here. Source: docs/mqtt-bridges.md; MQTT 5.0 and 3.1.1 chapter 4.
 //
 //   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
 //                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
@@ -426,7 +426,9 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.warned = state === 'retrying' || state === 'error';
   }
 
-  /** Waits until the remote has acknowledged everything, or what it has been sent when another worker sends the rest. */
+  /**
+   * Waits until the remote has acknowledged everything, or what it has been sent when another worker sends the rest.
+   */
   private async drained(deadlineMs: number, replaced: boolean): Promise<void> {
     const { outbox, parts } = this;
     const { clock } = parts;

@@ -1,5 +1,6 @@
-// What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE. Pure: options in, packets out.
-// Called by bridge.ts and remote.ts. Sources: MQTT 5.0 sections 3.1, 3.8; 3.1.1 the same; the bridge bit 0x80 of the Protocol Level.
+// What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE. Pure: options in, packets
+// out. Called by bridge.ts and remote.ts. Sources: MQTT 5.0 sections 3.1, 3.8; 3.1.1 the same; the bridge bit 0x80 of
+// the Protocol Level.
 import { parseBrokerUrl } from '../../base/brokerurl.ts';
 import type { ConnectPacket, SubscribePacket, SubscriptionRequest, Will } from '../../mqtt/packet.ts';
 import { CONNECT, SUBSCRIBE } from '../../mqtt/packet.ts';

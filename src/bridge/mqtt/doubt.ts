@@ -1,5 +1,6 @@
-// Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges, for a second: one that closes the connection
-// because too many are open may have acknowledged what it dropped. Used by outbox.ts, which sends them again after such an end.
+// Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges, for a second: one that
+// closes the connection because too many are open may have acknowledged what it dropped. Used by outbox.ts, which sends
+// them again after such an end.
 import type { Clock, Timer } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
 

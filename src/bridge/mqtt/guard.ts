@@ -1,5 +1,6 @@
-// Keeps a bridge before 5.0 from sending round in circles: a message that is suspected is held until it is known what it is, and a rule whose
-// messages come back waits for a minute. Made by bridge.ts, asked for every message that is forwarded. What suspects is loop.ts, what finds out trial.ts.
+// Keeps a bridge before 5.0 from sending round in circles: a message that is suspected is held until it is known what
+// it is, and a rule whose messages come back waits for a minute. Made by bridge.ts, asked for every message that is
+// forwarded. What suspects is loop.ts, what finds out trial.ts.
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';

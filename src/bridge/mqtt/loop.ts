@@ -1,6 +1,7 @@
-// Notices when messages go round in circles: one forwarded message is remembered at a time, and counted when it comes by again.
-// Used by guard.ts for what it forwards. Only tells; bridges stop the loops they can know of themselves (rules.ts, via.ts, No Local).
-// A device that repeats one value very fast looks the same, so this is a suspicion and never a reason to drop; trial.ts finds out.
+// Notices when messages go round in circles: one forwarded message is remembered at a time, and counted when it comes
+// by again. Used by guard.ts for what it forwards. Only tells; bridges stop the loops they can know of themselves
+// (rules.ts, via.ts, No Local). A device that repeats one value very fast looks the same, so this is a suspicion and
+// never a reason to drop; trial.ts finds out.
 import type { Clock } from '../../base/clock.ts';
 
 /** The same message so often within the time of one look. */

@@ -1,6 +1,6 @@
-// The state of a bridge as a retained message, 1 or 0, here and at the remote broker: what mosquitto calls notifications. Called by bridge.ts
-// and connect.ts; whether there are any is configuration. The remote broker says 0 by the will when the bridge is lost.
-// Source: mosquitto.conf(5), notifications and notification_topic.
+// The state of a bridge as a retained message, 1 or 0, here and at the remote broker: what mosquitto calls
+// notifications. Called by bridge.ts and connect.ts; whether there are any is configuration. The remote broker says 0
+// by the will when the bridge is lost. Source: mosquitto.conf(5), notifications and notification_topic.
 import type { LocalClient } from '../../broker/broker.ts';
 import type { Will } from '../../mqtt/packet.ts';
 import type { MqttBridgeOptions } from './options.ts';

@@ -1,6 +1,6 @@
-// What a bridge to a remote MQTT broker is made from: its options (the configuration's MqttBridgeConfig fits) and its surroundings.
-// Read by bridge.ts and its helpers; handed in by the wiring. Types only.
-// Source: docs/mqtt-bridges.md, which says what users may rely on.
+// What a bridge to a remote MQTT broker is made from: its options (the configuration's MqttBridgeConfig fits) and its
+// surroundings. Read by bridge.ts and its helpers; handed in by the wiring. Types only. Source: docs/mqtt-bridges.md,
+// which says what users may rely on.
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -95,7 +95,10 @@ export interface MqttBridgeOptions {
     readonly userProperty: UserProperties;
   };
   readonly will: MqttWillOptions | null;
-  /** Publishes its state here and, unless localOnly, at the remote broker; absent or null = not. Topic null = the usual one. */
+  /**
+   * Publishes its state here and, unless localOnly, at the remote broker; absent or null = not. Topic null = the usual
+   * one.
+   */
   readonly notifications?: {
     readonly topic: string | null;
     readonly localOnly: boolean;

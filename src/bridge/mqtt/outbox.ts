@@ -1,14 +1,16 @@
-// What waits for one remote broker, in order: a bounded queue, and what is in flight until PUBACK or PUBCOMP says that the remote has it.
-// Used by bridge.ts; outlives connections and restarts of the bridge, through the journal's spool those of the process too. Knows no sockets.
-// Nothing leaves it unseen: sent and acknowledged, or dropped with a reason that is counted.
+// What waits for one remote broker, in order: a bounded queue, and what is in flight until PUBACK or PUBCOMP says that
+// the remote has it. Used by bridge.ts; outlives connections and restarts of the bridge, through the journal's spool
+// those of the process too. Knows no sockets. Nothing leaves it unseen: sent and acknowledged, or dropped with a reason
+// that is counted.
 //
 //   waiting -> sent (-> doubted) -> done      QoS 1
 //   waiting -> sent -> received -> done       QoS 2
 //
-// The packet id follows from the sequence, so a message that a crash has interrupted is sent again under the id it had, and a remote that
-// kept the session knows it (section 4.3.3, 4.4). At QoS 2 each step waits until the one before is in the journal: PUBLISH for the message with
-// its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once: acknowledged before the commit, the message need not be written at all.
-// Sources: MQTT 5.0 sections 4.3, 4.4, 4.9; 3.1.1 sections 4.3, 4.4.
+// The packet id follows from the sequence, so a message that a crash has interrupted is sent again under the id it had,
+// and a remote that kept the session knows it (section 4.3.3, 4.4). At QoS 2 each step waits until the one before is in
+// the journal: PUBLISH for the message with its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once:
+// acknowledged before the commit, the message need not be written at all. Sources: MQTT 5.0 sections 4.3, 4.4, 4.9;
+// 3.1.1 sections 4.3, 4.4.
 import type { Clock, Timer } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
 import type { Hold, Message, Publication } from '../../mqtt/message.ts';
@@ -112,7 +114,8 @@ export class MqttOutbox {
 
   /**
    * Takes a message; it is sent in its turn. Anything but 'taken' is counted already.
-   * @param from where `maxLength` is reached while the remote takes messages, its acknowledgement waits for room; null = it cannot wait
+   * @param from where `maxLength` is reached while the remote takes messages, its acknowledgement waits for room; null
+   *   = it cannot wait
    */
   take(
     message: Message,
@@ -153,7 +156,10 @@ export class MqttOutbox {
     return 'taken';
   }
 
-  /** Sends a message of QoS 0 without keeping it. False when it has to be taken: no connection, no room, or others come first. */
+  /**
+   * Sends a message of QoS 0 without keeping it. False when it has to be taken: no connection, no room, or others come
+   * first.
+   */
   pass(message: Outgoing, rule: number): boolean {
     const { link } = this;
     if (link === null || this.held || !link.room || this.waiting.length > 0 || this.owedSent < this.owed.length)
@@ -167,7 +173,10 @@ export class MqttOutbox {
     return true;
   }
 
-  /** A connection is open. `resumed`: the remote still has the session, so what is in flight is sent again under its packet ids [MQTT-4.4.0-1]. */
+  /**
+   * A connection is open. `resumed`: the remote still has the session, so what is in flight is sent again under its
+   * packet ids [MQTT-4.4.0-1].
+   */
   attach(link: OutLink, resumed: boolean): void {
     this.link = link;
     this.absence?.cancel();
@@ -357,7 +366,10 @@ export class MqttOutbox {
     return this.fits() && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
   }
 
-  /** An exchange of an earlier process may be open at the remote. If the message were dropped, it would count there for good. */
+  /**
+   * An exchange of an earlier process may be open at the remote. If the message were dropped, it would count there for
+   * good.
+   */
   private mayBeOpen(message: OutMessage): boolean {
     return message.again && message.qos === 2 && this.resumed;
   }

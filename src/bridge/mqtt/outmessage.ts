@@ -1,5 +1,5 @@
-// One message on its way to a remote broker, and the connection it takes, as the outbox sees them. Used by outbox.ts and remote.ts.
-// A message is what the spool keeps of it (spool.ts) and where it stands.
+// One message on its way to a remote broker, and the connection it takes, as the outbox sees them. Used by outbox.ts
+// and remote.ts. A message is what the spool keeps of it (spool.ts) and where it stands.
 import type { Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { SpoolEntry } from '../../store/store.ts';

@@ -18,7 +18,10 @@ export class Pieces {
     this.maxBytes = maxBytes;
   }
 
-  /** Calls `packet` for each whole packet, `frame` saying where it lies; false ends it. Throws ProtocolError as readFrame does. */
+  /**
+   * Calls `packet` for each whole packet, `frame` saying where it lies; false ends it. Throws ProtocolError as
+   * readFrame does.
+   */
   feed(chunk: Buffer, packet: (buffer: Buffer) => boolean): void {
     const { frame, maxBytes } = this;
     let buffer = chunk;

@@ -1,6 +1,6 @@
-// Whether a connection to a remote broker is alive: when PINGREQ is due, and when silence after it means that nobody is there.
-// Used by remote.ts, which looks once a tick; between looks it only sets flags, so that nothing is spent on a message.
-// Sources: MQTT 5.0 sections 3.1.2.10, 3.12; 3.1.1 the same.
+// Whether a connection to a remote broker is alive: when PINGREQ is due, and when silence after it means that nobody is
+// there. Used by remote.ts, which looks once a tick; between looks it only sets flags, so that nothing is spent on a
+// message. Sources: MQTT 5.0 sections 3.1.2.10, 3.12; 3.1.1 the same.
 
 export interface PulseOptions {
   /** 0 = no keep alive. */

@@ -1,6 +1,7 @@
-// What the journal knows of one outbox: its messages, and of its QoS 2 exchanges which ones the remote has received. Used by outbox.ts.
-// Says when a step is durable, for the packets that depend on it: a PUBLISH at QoS 2, and PUBREL. Steps of one turn share a commit.
-// Marks lie in a spool of their own under the sequences of their messages, so that a message is not written a second time.
+// What the journal knows of one outbox: its messages, and of its QoS 2 exchanges which ones the remote has received.
+// Used by outbox.ts. Says when a step is durable, for the packets that depend on it: a PUBLISH at QoS 2, and PUBREL.
+// Steps of one turn share a commit. Marks lie in a spool of their own under the sequences of their messages, so that a
+// message is not written a second time.
 import type { Clock } from '../../base/clock.ts';
 import { Hold } from '../../mqtt/message.ts';
 import type { Journal, SpoolEntry } from '../../store/store.ts';

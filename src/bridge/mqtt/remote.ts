@@ -1,7 +1,7 @@
-// One connection to a remote broker, from CONNECT to its end: the client's side of MQTT over a Connection that is open already.
-// Made by bridge.ts for each attempt. Knows packets, limits the remote has told, keep alive; knows no rules, no queue, no retries.
-// A message of the remote is acknowledged when it is accepted here, in the order received [MQTT-4.6.0-2] [MQTT-4.6.0-3].
-// Sources: MQTT 5.0 and 3.1.1 chapters 3 and 4; 3.1 for version 3.
+// One connection to a remote broker, from CONNECT to its end: the client's side of MQTT over a Connection that is open
+// already. Made by bridge.ts for each attempt. Knows packets, limits the remote has told, keep alive; knows no rules,
+// no queue, no retries. A message of the remote is acknowledged when it is accepted here, in the order received
+// [MQTT-4.6.0-2] [MQTT-4.6.0-3]. Sources: MQTT 5.0 and 3.1.1 chapters 3 and 4; 3.1 for version 3.
 import type { Timer } from '../../base/clock.ts';
 import { errorText, ProtocolError } from '../../base/errors.ts';
 import { Writer } from '../../base/writer.ts';
@@ -51,13 +51,18 @@ const ORIGIN = { kind: 'bridge', clientId: '', username: null, bridge: null } as
 const MAX_PACKET = 268_435_460;
 const NOTHING = Buffer.alloc(0);
 
-/** refused: CONNACK said no. protocol: it broke the protocol. cut: closed by it or by the network. lost: anything else. */
+/**
+ * refused: CONNACK said no. protocol: it broke the protocol. cut: closed by it or by the network. lost: anything else.
+ */
 export type EndKind = 'refused' | 'protocol' | 'cut' | 'lost';
 
 export interface RemoteUser {
   /** The remote has let the bridge in. `present`: it has kept the session. */
   opened(connack: ConnackPacket, present: boolean): void;
-  /** A message of the remote; a reason code of 0x80 and above refuses it for good. The publication is valid during the call. */
+  /**
+   * A message of the remote; a reason code of 0x80 and above refuses it for good. The publication is valid during the
+   * call.
+   */
   received(publication: Publication, identifiers: readonly number[] | null): number;
   /** What the acknowledgement of the message just received waits for. */
   hold(): Hold | null;

@@ -1,5 +1,6 @@
-// SUBSCRIBE and UNSUBSCRIBE under way at a remote broker: their packet ids, who waits for which answer, and a turn for those that are too many.
-// Used by remote.ts. Packet ids are those above PUBLISH_IDS, so that they never meet those of messages [MQTT-2.2.1-3].
+// SUBSCRIBE and UNSUBSCRIBE under way at a remote broker: their packet ids, who waits for which answer, and a turn for
+// those that are too many. Used by remote.ts. Packet ids are those above PUBLISH_IDS, so that they never meet those of
+// messages [MQTT-2.2.1-3].
 import { Fifo } from '../../base/queue.ts';
 import { PUBLISH_IDS } from './outmessage.ts';
 

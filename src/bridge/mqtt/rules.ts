@@ -1,5 +1,6 @@
-// The rules of a bridge to a remote broker at work: one receiver of the local broker for each forward, one mapper for each subscription.
-// Made by bridge.ts. A rule renames, counts, and keeps messages from going back where they came from; it sends and publishes nothing itself.
+// The rules of a bridge to a remote broker at work: one receiver of the local broker for each forward, one mapper for
+// each subscription. Made by bridge.ts. A rule renames, counts, and keeps messages from going back where they came
+// from; it sends and publishes nothing itself.
 import type { Metrics } from '../../base/metrics.ts';
 import type { LocalClient, LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
 import type { Publication } from '../../mqtt/message.ts';
@@ -44,7 +45,10 @@ export class ForwardRule implements LocalReceiver {
     return this.forwarder.stores;
   }
 
-  /** Takes the retained messages that match once more, where that is asked for. Nothing published meanwhile is missed within a turn. */
+  /**
+   * Takes the retained messages that match once more, where that is asked for. Nothing published meanwhile is missed
+   * within a turn.
+   */
   takeStored(client: LocalClient): void {
     if (this.options.stored !== true || this.subscription.topicFilter === '') return;
     client.unsubscribe(this.subscription);

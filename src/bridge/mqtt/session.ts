@@ -1,8 +1,8 @@
-// This end of the session that a remote broker keeps for a bridge: which of the remote's QoS 2 messages have come and are not released.
-// Made by bridges.ts, one for a bridge; outlives connections and workers, through the journal the process too. Used by remote.ts and bridge.ts.
-// An identifier is stored with its message before PUBREC leaves, and forgotten before PUBCOMP does: after a crash the remote's repetition is
-// known as one, and an identifier it uses again is not. Messages to the remote are outbox.ts's.
-// Sources: MQTT 5.0 and 3.1.1 sections 4.1 and 4.3.3.
+// This end of the session that a remote broker keeps for a bridge: which of the remote's QoS 2 messages have come and
+// are not released. Made by bridges.ts, one for a bridge; outlives connections and workers, through the journal the
+// process too. Used by remote.ts and bridge.ts. An identifier is stored with its message before PUBREC leaves, and
+// forgotten before PUBCOMP does: after a crash the remote's repetition is known as one, and an identifier it uses again
+// is not. Messages to the remote are outbox.ts's. Sources: MQTT 5.0 and 3.1.1 sections 4.1 and 4.3.3.
 import { Hold } from '../../mqtt/message.ts';
 import type { Journal, RestoredSession } from '../../store/store.ts';
 
@@ -39,8 +39,8 @@ export class RemoteSession {
   }
 
   /**
-   * A connection is open. True when both sides go on with what they know of each other: the remote has kept its session (`present`), and
-   * it is the one that this is the other end of.
+   * A connection is open. True when both sides go on with what they know of each other: the remote has kept its session
+   * (`present`), and it is the one that this is the other end of.
    */
   opened(identity: string, present: boolean): boolean {
     const { journal, key } = this;
@@ -56,12 +56,17 @@ export class RemoteSession {
     return this.inbound.has(packetId);
   }
 
-  /** What is published from here on belongs to one message of the remote, until received() or the end (`on` = false). */
+  /**
+   * What is published from here on belongs to one message of the remote, until received() or the end (`on` = false).
+   */
   gather(on: boolean): void {
     if (this.journal.durable) this.journal.gather(on);
   }
 
-  /** A message has been accepted under this identifier. Gives what PUBREC waits for; `hold` is what the message itself waits for. */
+  /**
+   * A message has been accepted under this identifier. Gives what PUBREC waits for; `hold` is what the message itself
+   * waits for.
+   */
   received(packetId: number, hold: Hold | null): Hold | null {
     // A message that somebody has not taken comes again: it is a new one then.
     if (hold?.refused === true) return hold;

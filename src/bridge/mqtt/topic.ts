@@ -1,6 +1,6 @@
-// How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure.
-// Called by rules.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard never leaves.
-// Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
+// How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure. Called
+// by rules.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard
+// never leaves. Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
 import { captures, isTopicName, levels, matches } from '../../mqtt/topic.ts';
 
 export interface TopicMapping {
@@ -62,8 +62,9 @@ function named(topic: string): string | null {
 }
 
 /**
- * The new name: each '+' of the target takes the next '+' of the filter, '#' takes the tail. A '#' without one takes the '+' that are
- * left; a wildcard for which nothing is left goes with its level. Null when the result is no Topic Name.
+ * The new name: each '+' of the target takes the next '+' of the filter, '#' takes the tail. A '#' without one takes
+ * the '+' that are left; a wildcard for which nothing is left goes with its level. Null when the result is no Topic
+ * Name.
  */
 export function mapTopic(mapping: TopicMapping, topic: string): string | null {
   const { filter, target, prefix, suffix } = mapping;

@@ -1,6 +1,7 @@
-// Finds out whether a message that is forwarded again and again goes round in circles, by holding its topic for some seconds: a loop falls
-// silent, and each copy that is let go comes back; a device that repeats itself goes on, or does not answer. Nothing is lost by asking.
-// Used by guard.ts where messages carry no marks (before 5.0). Times are the clock's; keeps a bounded number of messages.
+// Finds out whether a message that is forwarded again and again goes round in circles, by holding its topic for some
+// seconds: a loop falls silent, and each copy that is let go comes back; a device that repeats itself goes on, or does
+// not answer. Nothing is lost by asking. Used by guard.ts where messages carry no marks (before 5.0). Times are the
+// clock's; keeps a bounded number of messages.
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Hold, Message } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';

@@ -1,6 +1,7 @@
-// Which bridges a message has crossed, in a User Property that goes with it: a bridge that finds itself there breaks the loop.
-// Made by bridge.ts; asked by rules.ts before a message is forwarded and by fetch.ts for what comes back. 5.0 only: other versions have no properties.
-// Form: tidegate-via = the marks of the bridges in the order they were crossed, with commas between.
+// Which bridges a message has crossed, in a User Property that goes with it: a bridge that finds itself there breaks
+// the loop. Made by bridge.ts; asked by rules.ts before a message is forwarded and by fetch.ts for what comes back. 5.0
+// only: other versions have no properties. Form: tidegate-via = the marks of the bridges in the order they were
+// crossed, with commas between.
 import { randomBytes } from 'node:crypto';
 import type { Properties } from '../../mqtt/property.ts';
 

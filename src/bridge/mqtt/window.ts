@@ -1,7 +1,8 @@
-// How many messages may be open at a remote broker, QoS 1 and 2 together: what it tells (5.0: Receive Maximum), what the user has set, and where
-// it cannot tell, what it bears. Used by outbox.ts. mosquitto allows 20 by default; beyond it drops messages, acknowledges some of them
-// and closes the connection. So a remote before 5.0 gets fewer, and half of that when it closes a new connection in the middle of exchanges.
-// Sources: MQTT 5.0 sections 3.3.4 and 4.9; mosquitto.conf(5), max_inflight_messages.
+// How many messages may be open at a remote broker, QoS 1 and 2 together: what it tells (5.0: Receive Maximum), what
+// the user has set, and where it cannot tell, what it bears. Used by outbox.ts. mosquitto allows 20 by default; beyond
+// it drops messages, acknowledges some of them and closes the connection. So a remote before 5.0 gets fewer, and half
+// of that when it closes a new connection in the middle of exchanges. Sources: MQTT 5.0 sections 3.3.4 and 4.9;
+// mosquitto.conf(5), max_inflight_messages.
 
 /** For a remote that cannot tell: fewer than mosquitto's limit. */
 const UNTOLD = 19;
@@ -36,7 +37,10 @@ export class Window {
     return !this.told;
   }
 
-  /** The connection has ended in the middle of exchanges, this long after it began: soon after, their number may be the reason. */
+  /**
+   * The connection has ended in the middle of exchanges, this long after it began: soon after, their number may be the
+   * reason.
+   */
   cut(livedMs: number): void {
     if (this.told || livedMs >= SOON_MS) return;
     this.size = Math.max(1, this.size >> 1);

@@ -1,6 +1,6 @@
-// Local processes ask (type rep): a request over SP (req0) gets retained values, or publishes and hears what became of it. Used by bridge.ts.
-// What may be asked for and published is bounded by the bridge's `topics`; publishes pass the ACL as the bridge's client as well.
-// Source: docs/local-analytics.md.
+// Local processes ask (type rep): a request over SP (req0) gets retained values, or publishes and hears what became of
+// it. Used by bridge.ts. What may be asked for and published is bounded by the bridge's `topics`; publishes pass the
+// ACL as the bridge's client as well. Source: docs/local-analytics.md.
 //
 //   a/b                                            the payload of the retained message, as it is
 //   {"topic":"a/+"}                                {"messages":[{"topic","payload"|"payload_base64","qos"}]}

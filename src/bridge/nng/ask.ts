@@ -1,6 +1,7 @@
-// MQTT requests that a local process answers (type req): a message with a Response Topic becomes a request to an SP peer (req0), the reply goes to
-// the Response Topic with the Correlation Data. Used by bridge.ts. A request has a time limit; without a reply the requester gets an error.
-// Source: MQTT 5.0 section 4.10 (request / response), docs/local-analytics.md.
+// MQTT requests that a local process answers (type req): a message with a Response Topic becomes a request to an SP
+// peer (req0), the reply goes to the Response Topic with the Correlation Data. Used by bridge.ts. A request has a time
+// limit; without a reply the requester gets an error. Source: MQTT 5.0 section 4.10 (request / response),
+// docs/local-analytics.md.
 import type { LocalClient, LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';

@@ -1,5 +1,6 @@
-// Frames of one bridge that wait for its peers, in order: because nobody is there, because the ones there are behind, or because others
-// wait already. Used by out.ts only when a frame cannot go out at once. Knows the socket and the spool, not the broker.
+// Frames of one bridge that wait for its peers, in order: because nobody is there, because the ones there are behind,
+// or because others wait already. Used by out.ts only when a frame cannot go out at once. Knows the socket and the
+// spool, not the broker.
 //
 //   waiting -> socket -> done                    frames in memory; their publishers' acknowledgements wait with them
 //   waiting -> socket -> left -> done            frames of the spool: kept until a peer's transport has them
@@ -109,7 +110,8 @@ export class Backlog {
     for (let left = this.waiting.length; left > 0 && spool.bytes + bytes > bound; left--) {
       const oldest = this.waiting.shift();
       if (oldest === undefined) break;
-      // Frames in memory keep their places behind the spooled ones: the order of what stays is that of what was accepted.
+      // Frames in memory keep their places behind the spooled ones: the order of what stays is that of what was
+      // accepted.
       if (oldest.spooled === null) {
         this.waiting.unshift(oldest);
         return false;
@@ -150,7 +152,10 @@ export class Backlog {
     this.emptied = null;
   }
 
-  /** Gives up: frames in memory are dropped and their publishers told with `reasonCode`; the spool keeps what has not left. */
+  /**
+   * Gives up: frames in memory are dropped and their publishers told with `reasonCode`; the spool keeps what has not
+   * left.
+   */
   stop(reasonCode: number): void {
     this.look();
     this.timer?.cancel();
@@ -206,7 +211,10 @@ export class Backlog {
     });
   }
 
-  /** Which of the spooled frames have left by now. Those that went down with their peers wait again, in front of all others. */
+  /**
+   * Which of the spooled frames have left by now. Those that went down with their peers wait again, in front of all
+   * others.
+   */
   private look(): void {
     const still: Handed[] = [];
     const lost: Waiting[] = [];

@@ -1,6 +1,6 @@
-// One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has: out.ts sends, in.ts receives,
-// ask.ts asks, answer.ts answers.
-// Made by the supervisor. Knows no rules and no frames; what its halves do is their matter.
+// One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has: out.ts sends, in.ts
+// receives, ask.ts asks, answer.ts answers. Made by the supervisor. Knows no rules and no frames; what its halves do is
+// their matter.
 //
 //   pub, push    MQTT -> nngout -> socket
 //   sub, pull    socket -> nngin -> MQTT
@@ -57,7 +57,8 @@ export class NngBridge implements BridgeWorker {
       username: 'nngproxy_bridge',
       kind: 'bridge',
       bridge: `nng:${this.options.name}`,
-      // What may be published has been asked of the publisher: a bridge out needs no right to read. What comes in is asked.
+      // What may be published has been asked of the publisher: a bridge out needs no right to read. What comes in is
+      // asked.
       trusted: this.out !== null && this.in === null,
     });
     this.out?.start(this.client);

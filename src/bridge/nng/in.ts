@@ -1,6 +1,7 @@
-// The receiving half of an NNG bridge, NNG to MQTT: frames are taken apart by the rules of `subscription` and published.
-// Used by bridge.ts for sub, pull and pair. A frame gives one publish or none; what is not published is counted with its reason.
-// Peers are not read from while too much waits for its acknowledgement (a store that commits) or the gateway is over its memory budget.
+// The receiving half of an NNG bridge, NNG to MQTT: frames are taken apart by the rules of `subscription` and
+// published. Used by bridge.ts for sub, pull and pair. A frame gives one publish or none; what is not published is
+// counted with its reason. Peers are not read from while too much waits for its acknowledgement (a store that commits)
+// or the gateway is over its memory budget.
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Cell } from '../../base/metrics.ts';
 import type { LocalClient } from '../../broker/broker.ts';
@@ -15,7 +16,9 @@ import type { BridgeParts } from './link.ts';
 import { Extractor } from './rules.ts';
 import type { Taker } from './taps.ts';
 
-/** Publishes, and bytes of them, that may wait for an acknowledgement before reading stops; it goes on at half of that. */
+/**
+ * Publishes, and bytes of them, that may wait for an acknowledgement before reading stops; it goes on at half of that.
+ */
 const MOST_HELD = 4096;
 const MOST_HELD_BYTES = 16 << 20;
 /** The memory budget is looked at once for so many frames or bytes. */

@@ -1,6 +1,6 @@
-// What a frame that a rule of `subscription` took becomes: topic and payload, byte for byte.
-// Used by in.ts for each frame that is not plain, and by gateway/ for the tester: what it shows is what the bridge publishes.
-// What the extractor found comes in; trace header, payload form and topics from JSON fields are decided here.
+// What a frame that a rule of `subscription` took becomes: topic and payload, byte for byte. Used by in.ts for each
+// frame that is not plain, and by gateway/ for the tester: what it shows is what the bridge publishes. What the
+// extractor found comes in; trace header, payload form and topics from JSON fields are decided here.
 import { parseJson } from '../../base/json.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import { fillFromJson } from '../../mqtt/template.ts';

@@ -1,5 +1,5 @@
-// The SP side of a bridge: its socket, the endpoints it should have, and what they say, turned into one state, log lines and metrics.
-// Made by bridge.ts, one for each bridge. Knows nothing of rules and of the broker.
+// The SP side of a bridge: its socket, the endpoints it should have, and what they say, turned into one state, log
+// lines and metrics. Made by bridge.ts, one for each bridge. Knows nothing of rules and of the broker.
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
@@ -74,7 +74,10 @@ export class Link {
     parts.metrics.read(BRIDGE_METRICS.queued, () => outboxBytes() + this.queuedBytes(), this.labels);
   }
 
-  /** Opens the socket and its endpoints; resolves when every listener has had a try, or at once when it dials. Never rejects. */
+  /**
+   * Opens the socket and its endpoints; resolves when every listener has had a try, or at once when it dials. Never
+   * rejects.
+   */
   async open(options: BridgeOptions, prepare: (socket: SpSocket) => void): Promise<void> {
     try {
       const driver = this.parts.driver(options.driver);

@@ -1,6 +1,7 @@
-// The sending half of an NNG bridge, MQTT to NNG: a subscription of the broker for each rule of `forwards`, frames to the bridge's socket.
-// Used by bridge.ts for pub, push and pair. Frames go from the publication's bytes straight into each pipe's output; what cannot leave at
-// once waits in the backlog, or is dropped and counted, as `overflow` and `spool` say.
+// The sending half of an NNG bridge, MQTT to NNG: a subscription of the broker for each rule of `forwards`, frames to
+// the bridge's socket. Used by bridge.ts for pub, push and pair. Frames go from the publication's bytes straight into
+// each pipe's output; what cannot leave at once waits in the backlog, or is dropped and counted, as `overflow` and
+// `spool` say.
 import { type Log, limitLog } from '../../base/log.ts';
 import type { LocalClient, LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
 import type { Hold, Publication } from '../../mqtt/message.ts';
@@ -17,8 +18,8 @@ import { joinFrame } from './rules.ts';
 import { Spool, spoolCost } from './spool.ts';
 
 /**
- * What frames of QoS 1 and 2 may fill while they wait, whatever `send_buffer` is. Clients stop long before: those whose acknowledgements
- * wait are not read any further (session/held.ts). Past it publishers are told "quota exceeded".
+ * What frames of QoS 1 and 2 may fill while they wait, whatever `send_buffer` is. Clients stop long before: those whose
+ * acknowledgements wait are not read any further (session/held.ts). Past it publishers are told "quota exceeded".
  */
 const HELD_BYTES = 256 << 20;
 const HELD_FACTOR = 4;
@@ -135,8 +136,8 @@ export class NngOut {
   }
 
   /**
-   * Sends a message that no rule of `forwards` took, as the first one of them that is enabled would: rules of the gateway have chosen this
-   * bridge. With none of them the frame is the payload.
+   * Sends a message that no rule of `forwards` took, as the first one of them that is enabled would: rules of the
+   * gateway have chosen this bridge. With none of them the frame is the payload.
    */
   inject(publication: Publication, qos: Qos): void {
     const first = this.options.forwards.findIndex((rule) => rule.enable);
@@ -179,7 +180,10 @@ export class NngOut {
     this.keepInMemory(rule, head, bytes, start, end, from, qos);
   }
 
-  /** Sends the packets of one topic in publication.buffer[start, end), as forward() would each of them. Returns how many there are. */
+  /**
+   * Sends the packets of one topic in publication.buffer[start, end), as forward() would each of them. Returns how many
+   * there are.
+   */
   forwardRun(rule: ForwardRule, head: Uint8Array, publication: Publication, start: number, end: number): number {
     const { socket, backlog, link, spans } = this;
     let at = start;

@@ -1,6 +1,7 @@
-// What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG), which topic and payload a frame becomes (NNG to MQTT).
-// Called by outgoing.ts, out.ts and in.ts for every message, and by gateway/ for the tester. Knows no sockets and no broker.
-// Sources: docs/nng-bridges.md; the truth tables in test/vectors/sp-forward.json and sp-extract.json hold every line of it.
+// What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG), which topic and payload a frame
+// becomes (NNG to MQTT). Called by outgoing.ts, out.ts and in.ts for every message, and by gateway/ for the tester.
+// Knows no sockets and no broker. Sources: docs/nng-bridges.md; the truth tables in test/vectors/sp-forward.json and
+// sp-extract.json hold every line of it.
 //
 //   frame = topic part + delimiter + payload, or the payload alone
 import { isUtf8 } from 'node:buffer';
@@ -57,8 +58,9 @@ export class ForwardHead {
 }
 
 /**
- * What extract() found. match: `rule`, `topic`, `payloadStart` hold. fallback: the whole body goes to the topic `nng` (0.25.5).
- * unmatched: no rule. invalid-topic: a rule, but its topic is no Topic Name. empty-payload: a rule, but nothing to send (0.25.5).
+ * What extract() found. match: `rule`, `topic`, `payloadStart` hold. fallback: the whole body goes to the topic `nng`
+ * (0.25.5). unmatched: no rule. invalid-topic: a rule, but its topic is no Topic Name. empty-payload: a rule, but
+ * nothing to send (0.25.5).
  */
 export type Extraction = 'match' | 'fallback' | 'unmatched' | 'invalid-topic' | 'empty-payload';
 
@@ -86,7 +88,9 @@ interface CachedTopic {
   readonly bytes: Uint8Array;
   /** null: no Topic Name. */
   readonly topic: string | null;
-  /** The body's beginning up to the payload, where every longer body that begins so is matched by this rule; else null. */
+  /**
+   * The body's beginning up to the payload, where every longer body that begins so is matched by this rule; else null.
+   */
   readonly head: Uint8Array | null;
 }
 
@@ -96,8 +100,9 @@ const TOPIC_SLOTS = 4096;
 const TOPIC_WAYS = 4;
 
 /**
- * Takes frames apart by a bridge's subscription rules. The fields of a result are valid until the next call. Allocates only for topics
- * that it has not seen lately: the frame before is compared first, then a table by the bytes of the topic.
+ * Takes frames apart by a bridge's subscription rules. The fields of a result are valid until the next call. Allocates
+ * only for topics that it has not seen lately: the frame before is compared first, then a table by the bytes of the
+ * topic.
  */
 export class Extractor {
   /** Index of the rule in the configuration, -1 for the fallback. */
@@ -106,7 +111,10 @@ export class Extractor {
   /** Where the message is to be published; "" where the template reads the payload (incoming.ts). */
   topic = '';
   payloadStart = 0;
-  /** Of a rule whose topic is filled from the payload: the template, and what the frame gives for {topic} and {suffix}; else null. */
+  /**
+   * Of a rule whose topic is filled from the payload: the template, and what the frame gives for {topic} and {suffix};
+   * else null.
+   */
   template: Template | null = null;
   extracted = '';
   suffix = '';
@@ -133,7 +141,9 @@ export class Extractor {
       this.byFirst.push(this.rules.filter((rule) => rule.prefix.length === 0 || rule.prefix[0] === first));
   }
 
-  /** Takes body = bytes[start, end) apart. O(rules with the same first byte) for a new topic, O(topic) for a known one. */
+  /**
+   * Takes body = bytes[start, end) apart. O(rules with the same first byte) for a new topic, O(topic) for a known one.
+   */
   extract(bytes: Uint8Array, start: number, end: number): Extraction {
     if (end <= start) return 'unmatched';
     const head = this.lastHead;
@@ -158,8 +168,8 @@ export class Extractor {
   }
 
   /**
-   * How many of the `count` bodies of one length, `stride` bytes apart, beginning with the one at `start` that extract() has just
-   * matched, are matched in the same way. At least 1.
+   * How many of the `count` bodies of one length, `stride` bytes apart, beginning with the one at `start` that
+   * extract() has just matched, are matched in the same way. At least 1.
    */
   alike(bytes: Uint8Array, start: number, stride: number, count: number): number {
     const head = this.lastHead;
@@ -211,7 +221,10 @@ export class Extractor {
     this.payloadStart = payloadStart;
   }
 
-  /** 0.25.5: a body that begins with some remote_topic and fits no rule goes out whole, unless it is that topic and nothing else. */
+  /**
+   * 0.25.5: a body that begins with some remote_topic and fits no rule goes out whole, unless it is that topic and
+   * nothing else.
+   */
   private leftOver(bytes: Uint8Array, start: number, end: number): Extraction {
     let begins = false;
     for (const rule of this.rules) {
@@ -228,7 +241,10 @@ export class Extractor {
     return 'fallback';
   }
 
-  /** Whether every longer body that begins with this head is matched by this rule: no rule before it could want more bytes. */
+  /**
+   * Whether every longer body that begins with this head is matched by this rule: no rule before it could want more
+   * bytes.
+   */
   private decides(rule: CompiledRule, bytes: Uint8Array, start: number, headEnd: number): boolean {
     const head = bytes.subarray(start, headEnd);
     for (const other of this.rules) {
@@ -288,7 +304,10 @@ function compile(options: SubscriptionOptions, index: number, compat: Compat): C
   };
 }
 
-/** The longest remote_topic first, on equal ones the delimiter that stands first in every body both match ("/"), then file order. */
+/**
+ * The longest remote_topic first, on equal ones the delimiter that stands first in every body both match ("/"), then
+ * file order.
+ */
 function precedence(a: CompiledRule, b: CompiledRule): number {
   const slash = (rule: CompiledRule): number => (rule.direct && rule.options.nngDelimiter === '/' ? 0 : 1);
   return b.prefix.length - a.prefix.length || slash(a) - slash(b) || a.index - b.index;

@@ -1,7 +1,7 @@
-// What NNG bridges keep for peers that are not there: frames in memory, and in the journal where one survives the process.
-// Spools (one for a gateway) knows what was left from before and outlives workers; a Spool is one bridge's. Used by backlog.ts.
-// A frame is forgotten when the transport of a peer has it; a crash before that sends it again, and loses nothing.
-// Bytes come back from a file that may be damaged: what cannot be read is counted and dropped.
+// What NNG bridges keep for peers that are not there: frames in memory, and in the journal where one survives the
+// process. Spools (one for a gateway) knows what was left from before and outlives workers; a Spool is one bridge's.
+// Used by backlog.ts. A frame is forgotten when the transport of a peer has it; a crash before that sends it again, and
+// loses nothing. Bytes come back from a file that may be damaged: what cannot be read is counted and dropped.
 //
 //   byte 0      format, 1
 //   bytes 1-2   rule (position in `forwards`), for counting

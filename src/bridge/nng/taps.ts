@@ -1,5 +1,5 @@
-// Who wants the messages that come in through NNG bridges, by the name of the bridge, whether it runs or not.
-// Made by gateway/; in.ts looks at its list for each frame it publishes, rules put their takers in. A taker must not throw.
+// Who wants the messages that come in through NNG bridges, by the name of the bridge, whether it runs or not. Made by
+// gateway/; in.ts looks at its list for each frame it publishes, rules put their takers in. A taker must not throw.
 import type { Qos } from '../../mqtt/packet.ts';
 
 /** Gets payload = bytes[start, end), valid until it returns. */

@@ -1,5 +1,6 @@
-// The trace header that eKuiper and Neuron put in front of a payload, and its ids as W3C text (MQTT 5: the User Property traceparent).
-// Used by outgoing.ts and incoming.ts. Pure. Sources: docs/local-analytics.md; W3C Trace Context, version 00.
+// The trace header that eKuiper and Neuron put in front of a payload, and its ids as W3C text (MQTT 5: the User
+// Property traceparent). Used by outgoing.ts and incoming.ts. Pure. Sources: docs/local-analytics.md; W3C Trace
+// Context, version 00.
 //
 //   | 0A CE | trace id, 16 bytes | span id, 8 bytes |       00-<trace id, 32 hex>-<span id, 16 hex>-01
 import { randomBytes } from 'node:crypto';

@@ -1,7 +1,8 @@
-// Payloads in another form: base64 text for peers that cannot take bytes, a JSON envelope for those that want topic and QoS as well.
-// Called by outgoing.ts (encode) and incoming.ts (decode), only for rules that ask for it. Source: docs/nng-bridges.md.
+// Payloads in another form: base64 text for peers that cannot take bytes, a JSON envelope for those that want topic and
+// QoS as well. Called by outgoing.ts (encode) and incoming.ts (decode), only for rules that ask for it. Source:
+// docs/nng-bridges.md.
 //
-//   json | {"topic":"a/b","qos":1,"retain":false,"payload":"text"} or, where the payload is no UTF-8 text, "encoding":"base64" as well
+//   json | {"topic":"a/b","qos":1,"retain":false,"payload":"text"}; "encoding":"base64" where the payload is no text
 import { isUtf8 } from 'node:buffer';
 import type { Publication } from '../../mqtt/message.ts';
 import type { PayloadForm } from '../bridge.ts';

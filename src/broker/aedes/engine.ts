@@ -1,9 +1,10 @@
-// The second engine behind the seam broker/broker.ts: aedes 1.x serves the clients (MQTT 3.1 and 3.1.1), with Redis for several gateways at once.
-// Built by gateway/gateway.ts when broker.engine = aedes. aedes speaks the protocol; who comes in, what they may do, where messages go and how much
-// of anything is kept is decided here and in the files aedes*.ts beside it.
+// The second engine behind the seam broker/broker.ts: aedes 1.x serves the clients (MQTT 3.1 and 3.1.1), with Redis for
+// several gateways at once. Built by gateway/gateway.ts when broker.engine = aedes. aedes speaks the protocol; who
+// comes in, what they may do, where messages go and how much of anything is kept is decided here and in the files
+// aedes*.ts beside it.
 //
 //   connection -> aedesfront (CONNECT, sizes) -> aedes -> authorizePublish -> aedesrouter -> receivers in this process
-//                                                                                \-> aedesrelay -> stored queues, other gateways, clients
+//                                                   \-> relay.ts -> stored queues, other gateways, clients
 
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -405,7 +406,10 @@ export class AedesBroker implements Engine {
     else this.take(packet, front, done);
   }
 
-  /** PUBREC leaves when the message and then its identifier are where they have to be, in the order of the packets [MQTT-4.6.0-3]. */
+  /**
+   * PUBREC leaves when the message and then its identifier are where they have to be, in the order of the packets
+   * [MQTT-4.6.0-3].
+   */
   private exactlyOnce(packet: AedesPacket, client: AedesClient, settled: boolean, done: Callback): void {
     const { incoming } = this;
     const front = client.conn as Front;

@@ -1,6 +1,7 @@
-// What stands between a connection and aedes: reads CONNECT itself, bounded in bytes and time, refuses versions aedes does not speak, and
-// from then on lets through whole packets of bounded size only. To aedes it is a Duplex. Built by engine.ts for each connection.
-// Sources: MQTT 3.1.1 section 3.1 and 3.2, MQTT 5.0 section 3.1.2.2 (the refusal of version 5).
+// What stands between a connection and aedes: reads CONNECT itself, bounded in bytes and time, refuses versions aedes
+// does not speak, and from then on lets through whole packets of bounded size only. To aedes it is a Duplex. Built by
+// engine.ts for each connection. Sources: MQTT 3.1.1 section 3.1 and 3.2, MQTT 5.0 section 3.1.2.2 (the refusal of
+// version 5).
 import { Duplex } from 'node:stream';
 import type { Identity } from '../../auth/auth.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -91,7 +92,10 @@ export class Front extends Duplex {
     this.destroy();
   }
 
-  /** Gives back the function that settles this acknowledgement; `settle` is called when those before it have been settled. */
+  /**
+   * Gives back the function that settles this acknowledgement; `settle` is called when those before it have been
+   * settled.
+   */
   acknowledge(settle: (error: Error | null) => void): (error: Error | null) => void {
     const ack: Ack = { error: null, ready: false, settle };
     this.acks.push(ack);
@@ -221,7 +225,10 @@ export class Front extends Duplex {
   }
 }
 
-/** Takes the keep alive out of a CONNECT: aedes would judge silence by timers of its own, before it has read what is waiting. */
+/**
+ * Takes the keep alive out of a CONNECT: aedes would judge silence by timers of its own, before it has read what is
+ * waiting.
+ */
 function withoutKeepAlive(head: Buffer): void {
   let at = 1;
   while (head[at] > 127) at++;

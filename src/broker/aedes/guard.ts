@@ -1,6 +1,6 @@
-// Watches where packets begin and end in a stream of bytes and refuses one that is too large by its header, before any of it is kept.
-// Used by front.ts in front of a parser that has no bound of its own. Keeps no byte of what passes.
-// Source: fixed header, MQTT 3.1.1 section 2.2.
+// Finds where packets begin and end in a stream of bytes: refuses one that is too large by its header, before any of it
+// is kept. Used by front.ts in front of a parser that has no bound of its own. Keeps no byte of what passes. Source:
+// fixed header, MQTT 3.1.1 section 2.2.
 import { CONNECT } from '../../mqtt/packet.ts';
 
 const MOST_LENGTH_BYTES = 4;

@@ -1,6 +1,7 @@
-// QoS 2 from clients of the engine aedes: an identifier is remembered only when its message is where it has to be. aedes stores the identifier
-// first and takes the message for known when its publish failed, and answers PUBREL whatever its store says; both lose messages when Redis comes
-// back. Wraps the persistence of engine.ts. Sources: 3.1.1 section 4.3.3, aedes lib/handlers/publish.js and pubrel.js.
+// QoS 2 from clients of the engine aedes: an identifier is remembered only when its message is where it has to be.
+// aedes stores the identifier first and takes the message for known when its publish failed, and answers PUBREL
+// whatever its store says; both lose messages when Redis comes back. Wraps the persistence of engine.ts. Sources: 3.1.1
+// section 4.3.3, aedes lib/handlers/publish.js and pubrel.js.
 import type { AedesClient, AedesPacket, Persistence } from './parts.ts';
 
 /** What the persistences say when they have been asked and there is nothing: any other failure is no answer. */
@@ -41,7 +42,10 @@ export class Incoming {
     };
   }
 
-  /** Remembers the identifier of a message when `taken` has resolved. Rejects when either fails: there is no PUBREC then. */
+  /**
+   * Remembers the identifier of a message when `taken` has resolved. Rejects when either fails: there is no PUBREC
+   * then.
+   */
   published(client: AedesClient, packet: AedesPacket, taken: Promise<void>): Promise<void> {
     const key = keyOf(client, packet);
     const done = taken.then(async () => {

@@ -1,6 +1,6 @@
-// What is used of the packages behind engine = aedes, and how they are loaded: only when the configuration asks for them.
-// Called by engine.ts and redis.ts. The packages are optional: one that is missing is a BROKER-ENGINE error, never a crash later.
-// Sources: the public interfaces of aedes 1.x, aedes-persistence 10/11, mqemitter 7 and ioredis 5.
+// What is used of the packages behind engine = aedes, and how they are loaded: only when the configuration asks for
+// them. Called by engine.ts and redis.ts. The packages are optional: one that is missing is a BROKER-ENGINE error,
+// never a crash later. Sources: the public interfaces of aedes 1.x, aedes-persistence 10/11, mqemitter 7 and ioredis 5.
 import { createRequire } from 'node:module';
 import type { Duplex, Readable } from 'node:stream';
 import { errorText, GatewayError } from '../../base/errors.ts';

@@ -1,5 +1,6 @@
-// The three connections to Redis through which gateways form one broker: queues and retained messages, publishing, listening.
-// Opened by engine.ts before the broker starts. Commands fail at once while Redis is away: nothing piles up in memory here.
+// The three connections to Redis through which gateways form one broker: queues and retained messages, publishing,
+// listening. Opened by engine.ts before the broker starts. Commands fail at once while Redis is away: nothing piles up
+// in memory here.
 
 import { errorText, GatewayError } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
@@ -13,7 +14,9 @@ const RECONNECT_MOST_MS = 5000;
 /** Queues and retained messages, publishing, listening. */
 const CONNECTIONS = 3;
 
-/** Commands that the packages send without looking at what becomes of them: a failure there must not end the process. */
+/**
+ * Commands that the packages send without looking at what becomes of them: a failure there must not end the process.
+ */
 const UNWATCHED = ['lrem', 'rpush', 'subscribe', 'psubscribe', 'unsubscribe', 'punsubscribe'] as const;
 
 type Command = (...args: unknown[]) => Promise<unknown>;

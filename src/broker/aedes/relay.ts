@@ -1,6 +1,6 @@
-// What becomes of a message at QoS 1 and 2, and of one for other gateways: it is queued for the sessions that are kept, told to the other
-// gateways, then delivered, in the order of publishing [MQTT-4.6.0-5]; only then its publisher is answered. Built by engine.ts.
-// Queues are bounded here: the persistence of aedes has no bound of its own.
+// What becomes of a message at QoS 1 and 2, and of one for other gateways: it is queued for the sessions that are kept,
+// told to the other gateways, then delivered, in the order of publishing [MQTT-4.6.0-5]; only then its publisher is
+// answered. Built by engine.ts. Queues are bounded here: the persistence of aedes has no bound of its own.
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { DeliveryStats, OutboxLimits } from '../../delivery/delivery.ts';

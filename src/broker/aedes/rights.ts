@@ -1,5 +1,6 @@
-// What clients of the engine aedes may do: asked by aedes for each PUBLISH, will, SUBSCRIBE and for each packet that leaves. Built by engine.ts.
-// Nothing fails open: what is not judged yet waits, in order; what is refused is counted. aedes checks neither topics nor limits of its own.
+// What clients of the engine aedes may do: asked by aedes for each PUBLISH, will, SUBSCRIBE and for each packet that
+// leaves. Built by engine.ts. Nothing fails open: what is not judged yet waits, in order; what is refused is counted.
+// aedes checks neither topics nor limits of its own.
 import { exceedsLevels, hasWildcard, isShared, isTopicFilter, isTopicName } from '../../mqtt/topic.ts';
 import type { Core } from '../../session/session.ts';
 import type { Front } from './front.ts';

@@ -1,5 +1,6 @@
-// The router of the engine aedes: finds receivers like any other, and hands what was published on to where it has to go beyond this turn:
-// stored queues, clients at QoS 1 and 2, other gateways. Built by engine.ts. Used by clients inside the process through the same seam.
+// The router of the engine aedes: finds receivers like any other, and hands what was published on to where it has to go
+// beyond this turn: stored queues, clients at QoS 1 and 2, other gateways. Built by engine.ts. Used by clients inside
+// the process through the same seam.
 import type { Clock } from '../../base/clock.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';

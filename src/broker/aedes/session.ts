@@ -1,5 +1,6 @@
-// One session of the engine aedes as the router sees it: its subscriptions, its rights, and how a message goes to the client that aedes
-// serves. aedes bounds none of this, so what a slow reader leaves is counted here and dropped here. Built by engine.ts.
+// One session of the engine aedes as the router sees it: its subscriptions, its rights, and how a message goes to the
+// client that aedes serves. aedes bounds none of this, so what a slow reader leaves is counted here and dropped here.
+// Built by engine.ts.
 import type { Identity } from '../../auth/auth.ts';
 import type { DeliveryStats, OutboxLimits, Receiver, Target } from '../../delivery/delivery.ts';
 import type { Origin, Publication } from '../../mqtt/message.ts';

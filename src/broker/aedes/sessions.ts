@@ -1,5 +1,5 @@
-// All sessions of the engine aedes: who is let in, takes over, leaves, comes back or stays away too long. Built by engine.ts.
-// aedes keeps subscriptions and queues by client id alone; whose they are, and until when, is kept here.
+// All sessions of the engine aedes: who is let in, takes over, leaves, comes back or stays away too long. Built by
+// engine.ts. aedes keeps subscriptions and queues by client id alone; whose they are, and until when, is kept here.
 import type { Access, Credentials, Identity } from '../../auth/auth.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';

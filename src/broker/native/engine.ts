@@ -1,5 +1,6 @@
-// The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by gateway/gateway.ts.
-// Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the journal has kept.
+// The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by
+// gateway/gateway.ts. Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the
+// journal has kept.
 import type { Absentees, Access, Identity } from '../../auth/auth.ts';
 import { Absence, type Clock, type Timer, within } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
@@ -180,7 +181,10 @@ export class NativeBroker implements Broker {
     await this.core.journal.close();
   }
 
-  /** Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection [MQTT-3.1.2-8]. */
+  /**
+   * Tells 5.0 clients that the server goes (0x8B) and closes; sessions stay, wills are sent as for any lost connection
+   * [MQTT-3.1.2-8].
+   */
   async stopClients(deadlineMs: number): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
@@ -335,7 +339,10 @@ export class NativeBroker implements Broker {
     this.core.slab.spare.trim();
   }
 
-  /** A client has too many filters for one topic: the newest end, and it is told so. Not here and now: routes are being found. */
+  /**
+   * A client has too many filters for one topic: the newest end, and it is told so. Not here and now: routes are being
+   * found.
+   */
   private crowded(clientId: string, topic: string, excess: readonly Subscription[]): void {
     if (this.crowding.has(clientId)) return;
     this.crowding.add(clientId);

@@ -1,6 +1,6 @@
 // `tidegate bench`: a load generator for MQTT brokers and for the SP side of bridges; also what `make bench` runs.
-// Called by cli/cli.ts. Turns options into LoadOptions, shows a progress line on a terminal and a table (or JSON) at the end.
-// Exit code 1 when messages were lost or came out of order at QoS 1 and 2, or a client was refused.
+// Called by cli/cli.ts. Turns options into LoadOptions, shows a progress line on a terminal and a table (or JSON) at
+// the end. Exit code 1 when messages were lost or came out of order at QoS 1 and 2, or a client was refused.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
 import type { Qos, Version } from '../../mqtt/packet.ts';
@@ -93,7 +93,10 @@ function spUrl(text: string): SpTarget {
   throw new InvalidArgumentError('It has to be tcp://host:port or ipc:///path.');
 }
 
-/** What brokers hold for a subscriber before they drop: at QoS 0 some megabytes, at QoS 1 and 2 about a thousand messages. */
+/**
+ * What brokers hold for a subscriber before they drop: at QoS 0 some megabytes, at QoS 1 and 2 about a thousand
+ * messages.
+ */
 function defaultWindow({ qos: level, size }: BenchOptions): number {
   return Math.min(level === 0 ? 10_000 : 1000, Math.max(1, Math.floor(WINDOW_BYTES / size)));
 }

@@ -18,7 +18,9 @@ export interface LoadOptions {
   readonly size: number;
   readonly qos: Qos;
   readonly subscriptionQos: Qos;
-  /** Subscribers have sessions that outlive their connections: what is sent to them is stored where the broker stores. */
+  /**
+   * Subscribers have sessions that outlive their connections: what is sent to them is stored where the broker stores.
+   */
   readonly durable: boolean;
   /** Messages in all; 0 = as long as `seconds` says. */
   readonly count: number;

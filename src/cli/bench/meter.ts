@@ -44,7 +44,9 @@ export class Latency {
   }
 }
 
-/** One receiver's view. Looks at the payloads it is shown: all of them, or samples of which only the order can be told. */
+/**
+ * One receiver's view. Looks at the payloads it is shown: all of them, or samples of which only the order can be told.
+ */
 export class Meter {
   received = 0;
   /** Seen after a later one of the same publisher (repeated ones included). */

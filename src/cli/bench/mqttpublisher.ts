@@ -1,5 +1,6 @@
-// An MQTT publisher of the load generator: CONNECT, then prebuilt blocks of PUBLISH packets, and the books on their acknowledgements.
-// Used by run.ts. Packet ids are fixed in each block; a block is used again when all its messages are acknowledged [MQTT-2.2.1-3].
+// An MQTT publisher of the load generator: CONNECT, then prebuilt blocks of PUBLISH packets, and the books on their
+// acknowledgements. Used by run.ts. Packet ids are fixed in each block; a block is used again when all its messages are
+// acknowledged [MQTT-2.2.1-3].
 import { ProtocolError } from '../../base/errors.ts';
 import { writeAck } from '../../codec/ack.ts';
 import { newFrame } from '../../codec/codec.ts';

@@ -1,6 +1,6 @@
-// An MQTT subscriber of the load generator. All messages have one size, so whole runs of them are counted by their length; the first and the
-// last of a run are looked at (order, latency, and that they are messages at all), or all of them when asked.
-// Used by run.ts. QoS 1 and 2 are acknowledged with one write for each chunk read.
+// An MQTT subscriber of the load generator. All messages have one size, so whole runs of them are counted by their
+// length; the first and the last of a run are looked at (order, latency, and that they are messages at all), or all of
+// them when asked. Used by run.ts. QoS 1 and 2 are acknowledged with one write for each chunk read.
 import { ProtocolError } from '../../base/errors.ts';
 import { writeAck } from '../../codec/ack.ts';
 import { newFrame } from '../../codec/codec.ts';
@@ -96,7 +96,10 @@ export class MqttSubscriber implements Subscriber {
     return at;
   }
 
-  /** Takes as many equal packets in a row as there are; returns the offset behind them, `at` when the next is something else. */
+  /**
+   * Takes as many equal packets in a row as there are; returns the offset behind them, `at` when the next is something
+   * else.
+   */
   private run(buffer: Buffer, at: number, end: number, timeUs: number): number {
     const { stride, meter } = this;
     if (stride === 0) return at;

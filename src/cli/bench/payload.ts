@@ -1,5 +1,5 @@
-// What stands in each payload of the load generator, so that loss, order and latency can be told from the bytes received.
-// Written by publishers into prebuilt blocks, read by subscribers at fixed offsets. Allocates nothing.
+// What stands in each payload of the load generator, so that loss, order and latency can be told from the bytes
+// received. Written by publishers into prebuilt blocks, read by subscribers at fixed offsets. Allocates nothing.
 //
 //   0  u32  time of sending, microseconds of a monotonic clock, modulo 2^32
 //   4  u32  sequence number of this publisher, from 0, modulo 2^32

@@ -1,6 +1,6 @@
-// One run of the load generator: connects both sides, keeps the window full (or the rate), watches for a stall, gives the figures.
-// Called by bench.ts with plain options. Closed loop: nothing is sent beyond the window, so a slow broker is measured, not flooded.
-// Throughput counts from the end of the warm-up to the last message received.
+// One run of the load generator: connects both sides, keeps the window full (or the rate), watches for a stall, gives
+// the figures. Called by bench.ts with plain options. Closed loop: nothing is sent beyond the window, so a slow broker
+// is measured, not flooded. Throughput counts from the end of the warm-up to the last message received.
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../base/errors.ts';
 import type { LoadEvents, LoadOptions, Publisher, Subscriber } from './load.ts';

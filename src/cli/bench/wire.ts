@@ -1,6 +1,6 @@
-// One TCP or Unix connection of the load generator: reads into one buffer of its own, hands on whole packets, writes blocks.
-// Used by publishers and subscribers. Nothing is allocated per packet; one view is made per read.
-// Sources: Node's net.Socket `onread` (user buffers).
+// One TCP or Unix connection of the load generator: reads into one buffer of its own, hands on whole packets, writes
+// blocks. Used by publishers and subscribers. Nothing is allocated per packet; one view is made per read. Sources:
+// Node's net.Socket `onread` (user buffers).
 import net from 'node:net';
 import { systemErrorText } from '../../base/systemerror.ts';
 
@@ -11,7 +11,9 @@ export function addressText(address: Address): string {
 }
 
 export interface WireUser {
-  /** Reads buffer[start, end) and returns the offset behind what it has used; the rest comes again with more behind it. */
+  /**
+   * Reads buffer[start, end) and returns the offset behind what it has used; the rest comes again with more behind it.
+   */
   consume(buffer: Buffer, start: number, end: number): number;
   /** The connection is gone, for whatever reason; called once, and not after close(). */
   lost(why: string): void;

@@ -1,6 +1,6 @@
 // The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time. Called by ctl.ts and top.ts.
-// The address comes from --url, TIDEGATE_URL, or http_server of a configuration; credentials likewise, passwords best from a file.
-// Certificates are always checked: --cafile names an authority, there is no switch to look away.
+// The address comes from --url, TIDEGATE_URL, or http_server of a configuration; credentials likewise, passwords best
+// from a file. Certificates are always checked: --cafile names an authority, there is no switch to look away.
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';

@@ -1,5 +1,5 @@
-// `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`: what else the console shows and changes. Called by ctl.ts.
-// Each asks the REST API, which decides what may be seen and changed.
+// `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`: what else the console shows and changes.
+// Called by ctl.ts. Each asks the REST API, which decides what may be seen and changed.
 import type { Command } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
 import { column, facts, type Row } from './table.ts';

@@ -1,5 +1,5 @@
-// `tidegate ctl`: looks at a running gateway and changes it, over its REST API. Called by cli/cli.ts.
-// Tables for people, --json for scripts. Exit codes: 0 done, 1 refused or nobody answers, 64 wrong words, 78 wrong configuration.
+// `tidegate ctl`: looks at a running gateway and changes it, over its REST API. Called by cli/cli.ts. Tables for
+// people, --json for scripts. Exit codes: 0 done, 1 refused or nobody answers, 64 wrong words, 78 wrong configuration.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
 import type { Context } from '../cli.ts';

@@ -73,7 +73,10 @@ class EventReader {
   }
 }
 
-/** Shows samples until `count` or until the gateway ends the stream. Throws GatewayError CLI-FAILED when it cannot be had. */
+/**
+ * Shows samples until `count` or until the gateway ends the stream. Throws GatewayError CLI-FAILED when it cannot be
+ * had.
+ */
 export async function top(client: CtlClient, options: TopOptions, io: Io): Promise<void> {
   const response = await client.send('GET', '/events?kinds=stats', null, true);
   if (response.statusCode !== 200) {

@@ -68,7 +68,9 @@ export function addTopicCommand(ctl: Command, add: Adder, wholeNumber: (text: st
     .option('--limit <rows>', 'rows at most', wholeNumber, 50);
 }
 
-/** A table of the topics with most messages a second right now; empty where there are none or the gateway does not tell. */
+/**
+ * A table of the topics with most messages a second right now; empty where there are none or the gateway does not tell.
+ */
 export async function busiest(client: CtlClient, limit: number): Promise<string> {
   if (limit === 0) return '';
   try {

@@ -1,5 +1,6 @@
-// A connection of `tidegate pub` and `tidegate sub`, on the mqtt package (loaded here, when one of them runs).
-// Called by pub.ts and sub.ts. Opens the byte stream itself, so that every failure has one clear text, and never tries again unasked.
+// A connection of `tidegate pub` and `tidegate sub`, on the mqtt package (loaded here, when one of them runs). Called
+// by pub.ts and sub.ts. Opens the byte stream itself, so that every failure has one clear text, and never tries again
+// unasked.
 
 import net from 'node:net';
 import type { Duplex } from 'node:stream';

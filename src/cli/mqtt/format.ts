@@ -1,6 +1,7 @@
-// How `tidegate sub` shows a message: the payload, topic and payload (-v), or a format of %-codes (-F) as in mosquitto_sub(1).
-// Called by sub.ts. A format is compiled once; unknown codes are CLI-USAGE. Payloads are bytes and stay bytes, except on a terminal,
-// where control characters of a message are shown as text: what others publish must not steer the terminal.
+// How `tidegate sub` shows a message: the payload, topic and payload (-v), or a format of %-codes (-F) as in
+// mosquitto_sub(1). Called by sub.ts. A format is compiled once; unknown codes are CLI-USAGE. Payloads are bytes and
+// stay bytes, except on a terminal, where control characters of a message are shown as text: what others publish must
+// not steer the terminal.
 import type { IPublishPacket } from 'mqtt';
 import { GatewayError } from '../../base/errors.ts';
 

@@ -1,5 +1,5 @@
-// The options that `tidegate pub` and `tidegate sub` share, named as in mosquitto_pub and mosquitto_sub, and what they come to.
-// Called by pub.ts and sub.ts. Pure but for reading TLS files; whatever does not fit together is CLI-USAGE.
+// The options that `tidegate pub` and `tidegate sub` share, named as in mosquitto_pub and mosquitto_sub, and what they
+// come to. Called by pub.ts and sub.ts. Pure but for reading TLS files; whatever does not fit together is CLI-USAGE.
 // Source: mosquitto_pub(1), mosquitto_sub(1).
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -295,7 +295,10 @@ function clientId(flags: MqttFlags, name: string): string {
   return `${name}-${process.pid}-${Math.random().toString(36).slice(2, 8)}`;
 }
 
-/** Puts options together. `name` begins the random client id. Throws CLI-USAGE, or CLI-FAILED when a TLS file cannot be read. */
+/**
+ * Puts options together. `name` begins the random client id. Throws CLI-USAGE, or CLI-FAILED when a TLS file cannot be
+ * read.
+ */
 export function clientSettings(flags: MqttFlags, name: string): ClientSettings {
   const url = flags.url === undefined ? null : parseUrl(flags.url);
   if (url !== null && (flags.host !== undefined || flags.unix !== undefined)) throw usage('-L excludes -h and --unix');

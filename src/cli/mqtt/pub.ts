@@ -1,5 +1,6 @@
-// `tidegate pub`: publishes messages, with the options of mosquitto_pub(1). Called by cli/cli.ts.
-// Ends with 0 when every message was sent and, at QoS 1 and 2, acknowledged; with 1 when the broker refused one or the connection failed.
+// `tidegate pub`: publishes messages, with the options of mosquitto_pub(1). Called by cli/cli.ts. Ends with 0 when
+// every message was sent and, at QoS 1 and 2, acknowledged; with 1 when the broker refused one or the connection
+// failed.
 import { open, readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { buffer as readAll } from 'node:stream/consumers';

@@ -1,6 +1,6 @@
-// `tidegate sub`: subscribes and prints what comes, with the options of mosquitto_sub(1). Called by cli/cli.ts.
-// Ends with 0 after -C messages, at SIGTERM and SIGINT; with 1 when refused, and when -W seconds pass before -C messages have come.
-// A connection that is lost later is tried again until it is back.
+// `tidegate sub`: subscribes and prints what comes, with the options of mosquitto_sub(1). Called by cli/cli.ts. Ends
+// with 0 after -C messages, at SIGTERM and SIGINT; with 1 when refused, and when -W seconds pass before -C messages
+// have come. A connection that is lost later is tried again until it is back.
 import type { EventEmitter } from 'node:events';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { IPublishPacket, MqttClient } from 'mqtt';

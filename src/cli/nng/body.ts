@@ -23,7 +23,9 @@ export async function* traced(bodies: AsyncGenerator<Buffer>, trace: Trace): Asy
   }
 }
 
-/** A message without its trace header, which stands behind the first `delimiter`, or at the begin where there is none. */
+/**
+ * A message without its trace header, which stands behind the first `delimiter`, or at the begin where there is none.
+ */
 export function withoutTrace(message: Uint8Array, delimiter: Buffer | null): Uint8Array {
   const bytes = Buffer.from(message.buffer, message.byteOffset, message.length);
   const found = delimiter === null || delimiter.length === 0 ? -1 : bytes.indexOf(delimiter);

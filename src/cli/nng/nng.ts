@@ -31,8 +31,8 @@ function headOf({ topic, delimiter, raw, frame }: NngPairOptions | NngPubOptions
 }
 
 /**
- * Publishes topic + delimiter + data `count` times, or once for every line of standard input, from when there is a peer.
- * Returns the exit code: 1 when `timeoutMs` ran out first.
+ * Publishes topic + delimiter + data `count` times, or once for every line of standard input, from when there is a
+ * peer. Returns the exit code: 1 when `timeoutMs` ran out first.
  */
 export async function nngPub(options: NngPubOptions, io: Io): Promise<number> {
   const head = headOf(options);
@@ -110,7 +110,9 @@ export async function nngSub(options: NngSubOptions, io: Io): Promise<number> {
   });
 }
 
-/** Sends `data` or each line of standard input, and prints what comes until there were `count`. Returns the exit code. */
+/**
+ * Sends `data` or each line of standard input, and prints what comes until there were `count`. Returns the exit code.
+ */
 export async function nngPair(options: NngPairOptions, io: Io): Promise<number> {
   const head = headOf(options);
   const single = options.data === null ? null : bodyOf(options.data, options.hex);

@@ -1,5 +1,5 @@
-// `tidegate nng req`, `rep`, `survey` and `respond`: ask SP peers and answer them, for scripts and for looking at a bridge from outside.
-// Registered by nng.ts. Source: nngcat(1) for what people expect of such a tool.
+// `tidegate nng req`, `rep`, `survey` and `respond`: ask SP peers and answer them, for scripts and for looking at a
+// bridge from outside. Registered by nng.ts. Source: nngcat(1) for what people expect of such a tool.
 import type { Command } from 'commander';
 import type { Protocol } from '../../sp/sp.ts';
 import type { Context, Io } from '../cli.ts';
@@ -56,7 +56,9 @@ function askOnce(station: Station, body: Uint8Array, options: NngAskOptions, io:
   });
 }
 
-/** Answers requests and prints them, until there were `count`. Returns the exit code: 1 when `timeoutMs` ran out first. */
+/**
+ * Answers requests and prints them, until there were `count`. Returns the exit code: 1 when `timeoutMs` ran out first.
+ */
 export async function nngAnswer(options: NngAnswerOptions, io: Io): Promise<number> {
   const fixed = options.data === null ? null : bodyOf(options.data, options.hex);
   const station = new Station(options, io);

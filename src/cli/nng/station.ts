@@ -1,5 +1,6 @@
-// A station: one SP socket with its endpoints as a command line sees it. Peers are there or not, something changes, time runs out.
-// Used by nng.ts only. Opens the native driver over the gateway's own transports; needs no configuration and no broker.
+// A station: one SP socket with its endpoints as a command line sees it. Peers are there or not, something changes,
+// time runs out. Used by nng.ts only. Opens the native driver over the gateway's own transports; needs no configuration
+// and no broker.
 import { systemClock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { Turn } from '../../base/turn.ts';

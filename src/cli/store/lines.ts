@@ -1,6 +1,6 @@
-// The JSON lines of `tidegate store export` and `import`: what a Restored looks like in text, and a line told to a journal again.
-// Called by store.ts. Payloads and correlation data are base64, "never" is null. Lines come from outside: every field is checked by a schema
-// and nothing but its fields is used.
+// The JSON lines of `tidegate store export` and `import`: what a Restored looks like in text, and a line told to a
+// journal again. Called by store.ts. Payloads and correlation data are base64, "never" is null. Lines come from
+// outside: every field is checked by a schema and nothing but its fields is used.
 import * as v from 'valibot';
 import { arrivalFields, arrivalOf } from '../../mqtt/arrival.ts';
 import { type Arrival, Message } from '../../mqtt/message.ts';

@@ -116,7 +116,10 @@ function* textOf(restored: Restored): Iterable<string> {
   for (const line of linesOf(restored)) yield `${JSON.stringify(line)}\n`;
 }
 
-/** Writes everything in a store as JSON lines, one thing each; gives what was damaged and is left out. Throws STORE-OPEN. */
+/**
+ * Writes everything in a store as JSON lines, one thing each; gives what was damaged and is left out. Throws
+ * STORE-OPEN.
+ */
 export async function exportStore(path: string, out: Writable): Promise<readonly string[]> {
   const { restored, faults } = readStore(path);
   for (const line of textOf(restored)) if (!out.write(line)) await once(out, 'drain');

@@ -1,6 +1,7 @@
-// From the checked tree to NngConfig and MqttBridgeConfig, with the checks that take more than one key.
-// Called by build.ts, and by the REST API through config/documents.ts. Pure: problems go to the sink; loops are found by config/loops.ts.
-// Sources: the documented rules of NNG bridges (what matches, what frames look like); NanoMQ's MQTT bridge keys.
+// From the checked tree to NngConfig and MqttBridgeConfig, with the checks that take more than one key. Called by
+// build.ts, and by the REST API through config/documents.ts. Pure: problems go to the sink; loops are found by
+// config/loops.ts. Sources: the documented rules of NNG bridges (what matches, what frames look like); NanoMQ's MQTT
+// bridge keys.
 import { type BrokerUrl, parseBrokerUrl } from '../../base/brokerurl.ts';
 import type {
   ForwardRule,
@@ -260,7 +261,8 @@ function subscriptionRule(rule: SubscriptionKeys, compat: NngCompat, sink: Sink)
   return { ...effective(SUBSCRIPTION, rule), nngDelimiter: delimiter, source: sink.at(rule) };
 }
 
-// --- MQTT bridges -----------------------------------------------------------------------------------------------------------
+// --- MQTT bridges
+// -----------------------------------------------------------------------------------------------------------
 
 export function buildMqttBridges(root: CheckedRoot, sink: Sink): MqttBridgeConfig[] {
   return [...root.bridges.mqtt].map(([name, block]) => buildMqttBridge(name, block, sink));

@@ -1,5 +1,5 @@
-// Puts the sections together to a frozen Config and makes the checks between sections: addresses used twice, who may be anonymous.
-// Called by config/load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
+// Puts the sections together to a frozen Config and makes the checks between sections: addresses used twice, who may be
+// anonymous. Called by config/load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
 
 import { isIP } from 'node:net';
 import type { Config, ListenerConfig } from '../config.ts';

@@ -1,5 +1,5 @@
-// From the checked tree to MqttConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig, LogConfig and BrokerConfig,
-// with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
+// From the checked tree to MqttConfig, PersistenceConfig, HttpServerConfig, MetricsConfig, WebhookConfig, LogConfig and
+// BrokerConfig, with the checks that take more than one key. Called by build.ts. Pure: problems go to the sink.
 
 import type {
   BrokerConfig,

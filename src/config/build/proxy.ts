@@ -1,5 +1,6 @@
-// From the checked tree to ProxyConfig and UpstreamConfig, with the checks that take more than one key: routes lead somewhere, pools have
-// servers, variables of the environment are set. Called by build.ts. Pure: problems go to the sink.
+// From the checked tree to ProxyConfig and UpstreamConfig, with the checks that take more than one key: routes lead
+// somewhere, pools have servers, variables of the environment are set. Called by build.ts. Pure: problems go to the
+// sink.
 
 import { compilePattern } from '../pattern.ts';
 import type { Position } from '../problem.ts';

@@ -1,6 +1,6 @@
-// From the checked tree to the rules: those with names, and NanoMQ's repub rules as the same thing.
-// Called by build.ts, and by config/documents.ts for rules that come at run time. Pure: problems go to the sink. Expressions are read by the
-// engine, which is loaded only where there are rules; it says what is wrong with them at `places`.
+// From the checked tree to the rules: those with names, and NanoMQ's repub rules as the same thing. Called by build.ts,
+// and by config/documents.ts for rules that come at run time. Pure: problems go to the sink. Expressions are read by
+// the engine, which is loaded only where there are rules; it says what is wrong with them at `places`.
 import { parseBrokerUrl } from '../../base/brokerurl.ts';
 import type { RuleConfig } from '../rules.ts';
 import { effective } from '../schema/effective.ts';

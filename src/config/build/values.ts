@@ -55,7 +55,9 @@ export function tlsNames(certificates: Checked<typeof CERTIFICATES>['certificate
   }));
 }
 
-/** Whose PROXY protocol header is believed; warns where anybody's is and anybody can come. `host` is where the door is. */
+/**
+ * Whose PROXY protocol header is believed; warns where anybody's is and anybody can come. `host` is where the door is.
+ */
 export function proxyProtocolFrom(
   block: { readonly proxy_protocol: boolean; readonly proxy_protocol_from: readonly string[] },
   hosts: readonly string[],

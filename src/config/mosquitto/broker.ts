@@ -1,5 +1,5 @@
-// What holds for the whole broker: limits, sessions, persistence, the log. Called by mosquitto.ts with a draft; fills the tree.
-// mosquitto's own defaults are written out where ours would mean something else to its clients.
+// What holds for the whole broker: limits, sessions, persistence, the log. Called by mosquitto.ts with a draft; fills
+// the tree. mosquitto's own defaults are written out where ours would mean something else to its clients.
 import type { Position } from '../problem.ts';
 import type { Report } from '../report.ts';
 import { append, child, put } from '../text/grow.ts';

@@ -1,5 +1,5 @@
-// Differences between mosquitto and this gateway that stay by choice, whatever a file says. Written at the top of an imported file and of
-// docs/from-mosquitto.md. Data; called by config/converting.ts and scripts/moving.ts.
+// Differences between mosquitto and this gateway that stay by choice, whatever a file says. Written at the top of an
+// imported file and of docs/from-mosquitto.md. Data; called by config/converting.ts and scripts/moving.ts.
 
 export const MOSQUITTO_CHOICES: readonly string[] = [
   'What is acknowledged with QoS 1 or 2 is on disk before, where persistence is on; mosquitto saves every 30 minutes.',

@@ -1,5 +1,6 @@
-// A mosquitto.conf with every line where it belongs: the broker, a listener, a bridge, a plugin. Made by read.ts, built into a tree by
-// place.ts, security.ts, remote.ts and general.ts's rows. Plain data: what a line means is not decided here.
+// A mosquitto.conf with every line where it belongs: the broker, a listener, a bridge, a plugin. Made by read.ts, built
+// into a tree by place.ts, security.ts, remote.ts and general.ts's rows. Plain data: what a line means is not decided
+// here.
 import type { Position } from '../problem.ts';
 import { flagOf, type Line, numberOf } from './lines.ts';
 

@@ -1,6 +1,6 @@
-// Users and rights of mosquitto_dynamic_security.so: its JSON file becomes a password file and auth.acl.rules. Called by config/converting.ts for a
-// plugin of that name that guards all listeners. What its rights say and our rules cannot is refused, never left out.
-// Sources: the plugin's documentation; mosquitto 2.0.11 with the plugin on the wire.
+// Users and rights of mosquitto_dynamic_security.so: its JSON file becomes a password file and auth.acl.rules. Called
+// by config/converting.ts for a plugin of that name that guards all listeners. What its rights say and our rules cannot
+// is refused, never left out. Sources: the plugin's documentation; mosquitto 2.0.11 with the plugin on the wire.
 import type { Position } from '../problem.ts';
 import type { Report } from '../report.ts';
 import { append, child, listOf, put } from '../text/grow.ts';
@@ -29,7 +29,10 @@ export function isDynsec({ path }: PluginDraft): boolean {
   return PLUGIN.test(path);
 }
 
-/** Fills `root` and gives the text of the password file; null when the plugin could not be taken over, which has been reported. */
+/**
+ * Fills `root` and gives the text of the password file; null when the plugin could not be taken over, which has been
+ * reported.
+ */
 export function importDynsec(plugin: PluginDraft, root: BlockNode, report: Report, parts: DynsecParts): string | null {
   const { at, key } = plugin;
   const file = plugin.options.get('config_file');

@@ -1,5 +1,5 @@
-// The options of mosquitto.conf that hold for the whole broker, its security and its log. Data for options.ts; see option.ts.
-// Sources: mosquitto.conf(5) of 2.0.11, the option list of 2.1.
+// The options of mosquitto.conf that hold for the whole broker, its security and its log. Data for options.ts; see
+// option.ts. Sources: mosquitto.conf(5) of 2.0.11, the option list of 2.1.
 import { type Option, rows } from './option.ts';
 
 const global = rows('global');

@@ -1,6 +1,7 @@
-// The grammar of mosquitto.conf: a text as lines of key and value, with what is odd about them. Called by read.ts and mosquitto.ts.
-// Pure. mosquitto splits at blanks alone and knows a comment only by its first byte; what it refuses and what is plain to read all the same
-// (a tab, an indented comment, a byte order mark) is taken and told. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
+// The grammar of mosquitto.conf: a text as lines of key and value, with what is odd about them. Called by read.ts and
+// mosquitto.ts. Pure. mosquitto splits at blanks alone and knows a comment only by its first byte; what it refuses and
+// what is plain to read all the same (a tab, an indented comment, a byte order mark) is taken and told. Sources:
+// mosquitto.conf(5), mosquitto 2.0.11 on the wire.
 import type { Position } from '../problem.ts';
 
 /** One setting. */

@@ -1,6 +1,7 @@
-// SEAM of config/mosquitto/: takes a mosquitto.conf over. Its lines become a tree of this gateway with the same meaning; what means something
-// else is told with its line and consequence, what would weaken security is refused. Called by config/converting.ts and, to say what a file
-// is, by config/foreign.ts. Sources: mosquitto.conf(5) of 2.0.11, the options of 2.1, both on the wire where they differ.
+// SEAM of config/mosquitto/: takes a mosquitto.conf over. Its lines become a tree of this gateway with the same
+// meaning; what means something else is told with its line and consequence, what would weaken security is refused.
+// Called by config/converting.ts and, to say what a file is, by config/foreign.ts. Sources: mosquitto.conf(5) of
+// 2.0.11, the options of 2.1, both on the wire where they differ.
 
 import { Report } from '../report.ts';
 import type { BlockNode } from '../text/node.ts';
@@ -40,8 +41,8 @@ export function importMosquitto(
 const LOOK_LINES = 400;
 
 /**
- * Whether a text is a mosquitto.conf rather than HOCON: a line with a key of mosquitto and a value without a sign between, and none that
- * opens or closes a block or assigns. O(LOOK_LINES).
+ * Whether a text is a mosquitto.conf rather than HOCON: a line with a key of mosquitto and a value without a sign
+ * between, and none that opens or closes a block or assigns. O(LOOK_LINES).
  */
 export function looksLikeMosquitto(text: string): boolean {
   const { lines } = linesOf(text.split('\n', LOOK_LINES).join('\n'), '');

@@ -1,13 +1,13 @@
-// What a row of the tables of mosquitto.conf says: where a setting belongs, how its value is read, what becomes of it here.
-// The tables (general.ts, listener.ts, bridge.ts) are the one place that knows all options; read.ts obeys them and scripts/moving.ts makes
-// docs/from-mosquitto.md of them.
+// What a row of the tables of mosquitto.conf says: where a setting belongs, how its value is read, what becomes of it
+// here. The tables (general.ts, listener.ts, bridge.ts) are the one place that knows all options; read.ts obeys them
+// and scripts/moving.ts makes docs/from-mosquitto.md of them.
 
 /** Whose setting it is: a listener's security stands for all listeners unless per_listener_settings is on. */
 export type Scope = 'global' | 'listener' | 'security' | 'bridge' | 'plugin' | 'structure';
 
 /**
- * carried: means the same here. changed: carried, with a difference that is told. lost: left out, the consequence is told.
- * cosmetic: left out, no client sees a difference. refused: without it security would be weaker.
+ * carried: means the same here. changed: carried, with a difference that is told. lost: left out, the consequence is
+ * told. cosmetic: left out, no client sees a difference. refused: without it security would be weaker.
  */
 export type Verdict = 'carried' | 'changed' | 'lost' | 'cosmetic' | 'refused';
 

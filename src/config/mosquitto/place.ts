@@ -1,5 +1,6 @@
-// The listeners of a mosquitto.conf: which there are, where each is open, how it speaks TLS. Called by mosquitto.ts with a draft; fills the
-// tree and the report. Who may log in is security.ts's. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
+// The listeners of a mosquitto.conf: which there are, where each is open, how it speaks TLS. Called by mosquitto.ts
+// with a draft; fills the tree and the report. Who may log in is security.ts's. Sources: mosquitto.conf(5), mosquitto
+// 2.0.11 on the wire.
 import { isIP } from 'node:net';
 import type { Position } from '../problem.ts';
 import type { Report } from '../report.ts';

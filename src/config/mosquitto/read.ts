@@ -1,6 +1,6 @@
-// Reads the lines of a mosquitto.conf and of the folders it includes into a draft: scopes, values of the right kind, and what its table says
-// of options that have no counterpart. Called by mosquitto.ts. As mosquitto does, each file begins without a listener and without a bridge
-// of its own. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
+// Reads the lines of a mosquitto.conf and of the folders it includes into a draft: scopes, values of the right kind,
+// and what its table says of options that have no counterpart. Called by mosquitto.ts. As mosquitto does, each file
+// begins without a listener and without a bridge of its own. Sources: mosquitto.conf(5), mosquitto 2.0.11 on the wire.
 import { join } from 'node:path';
 import type { Report } from '../report.ts';
 import { nearest } from '../values.ts';
@@ -33,7 +33,9 @@ export function readDraft(text: string, file: string, files: Files, report: Repo
   return draft;
 }
 
-/** The files of include_dir: mosquitto 2.0.11 sorts without regard to case, and by case where that is all that differs. */
+/**
+ * The files of include_dir: mosquitto 2.0.11 sorts without regard to case, and by case where that is all that differs.
+ */
 export function includedNames(names: readonly string[]): string[] {
   const fold = (name: string): string => name.replace(/[A-Z]/g, (c) => c.toLowerCase());
   const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,6 +1,6 @@
-// Who may log in and what they may do, of a mosquitto.conf: for all listeners, or with per_listener_settings for each. Called by
-// mosquitto.ts when the listeners are placed; fills the tree and the report. A plugin that cannot be asked here closes what it guarded.
-// Sources: mosquitto.conf(5), mosquitto 2.0.11 and 2.1 on the wire.
+// Who may log in and what they may do, of a mosquitto.conf: for all listeners, or with per_listener_settings for each.
+// Called by mosquitto.ts when the listeners are placed; fills the tree and the report. A plugin that cannot be asked
+// here closes what it guarded. Sources: mosquitto.conf(5), mosquitto 2.0.11 and 2.1 on the wire.
 import type { Position } from '../problem.ts';
 import type { Report } from '../report.ts';
 import { put } from '../text/grow.ts';
@@ -8,7 +8,10 @@ import type { BlockNode } from '../text/node.ts';
 import type { Draft, PluginDraft, SecurityDraft, Settings } from './draft.ts';
 import type { PlacedListener } from './place.ts';
 
-/** Takes a plugin over that guards all listeners; false when it is not asked here, then or after a problem that has been reported. */
+/**
+ * Takes a plugin over that guards all listeners; false when it is not asked here, then or after a problem that has been
+ * reported.
+ */
 export type PluginImport = (plugin: PluginDraft, root: BlockNode, report: Report) => 'taken' | 'reported' | 'unknown';
 
 export function placeSecurity(

@@ -1,5 +1,6 @@
-// Differences between NanoMQ and this gateway that stay by choice, whatever a file says. Written at the top of what `tidegate convert` makes
-// of old files and of docs/from-nanomq.md. Data; called by config/converting.ts and scripts/moving.ts.
+// Differences between NanoMQ and this gateway that stay by choice, whatever a file says. Written at the top of what
+// `tidegate convert` makes of old files and of docs/from-nanomq.md. Data; called by config/converting.ts and
+// scripts/moving.ts.
 
 export const NANOMQ_CHOICES: readonly string[] = [
   'What is not written is open on loopback only: listeners, http_server and anonymous clients; --nanomq-defaults takes the defaults of NanoMQ.',

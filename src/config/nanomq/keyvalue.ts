@@ -1,5 +1,6 @@
-// NanoMQ's configuration before 0.14: one key=value each line, a value to the end of its line, # before a comment. Its lines become a tree
-// in the form of today, which nanomq.ts takes on. Called by foreign.ts and converting.ts. Sources: NanoMQ's documentation of 0.13.
+// NanoMQ's configuration before 0.14: one key=value each line, a value to the end of its line, # before a comment. Its
+// lines become a tree in the form of today, which nanomq.ts takes on. Called by foreign.ts and converting.ts. Sources:
+// NanoMQ's documentation of 0.13.
 import type { Position } from '../problem.ts';
 import type { Report } from '../report.ts';
 import { append, child, listOf, put, type Value } from '../text/grow.ts';
@@ -12,7 +13,9 @@ const OWN =
 
 const LOOK_LINES = 600;
 
-/** Whether a text is in that form: nothing but assignments, and among them a key that HOCON files of NanoMQ do not have. */
+/**
+ * Whether a text is in that form: nothing but assignments, and among them a key that HOCON files of NanoMQ do not have.
+ */
 export function looksLikeKeyValue(text: string): boolean {
   let own = false;
   for (const row of text.split('\n', LOOK_LINES)) {

@@ -1,6 +1,7 @@
-// SEAM of config/nanomq/: what NanoMQ's files write differently from the schema is put into its form, before the schema sees the tree.
-// Called by config/load.ts for every file and by converting.ts: a nanomq.conf starts unchanged. What cannot be taken over is warned about
-// with its line; keys that simply have no effect are `ignored` rows of the schema. Sources: NanoMQ 0.25.6, its documentation and example.
+// SEAM of config/nanomq/: what NanoMQ's files write differently from the schema is put into its form, before the schema
+// sees the tree. Called by config/load.ts for every file and by converting.ts: a nanomq.conf starts unchanged. What
+// cannot be taken over is warned about with its line; keys that simply have no effect are `ignored` rows of the schema.
+// Sources: NanoMQ 0.25.6, its documentation and example.
 import type { Sink } from '../sink.ts';
 import { put } from '../text/grow.ts';
 import { type BlockNode, blockNode, joinPath, type Member } from '../text/node.ts';

@@ -1,8 +1,11 @@
-// What NanoMQ's files write for "not given", and words of theirs for what has another name here. Steps over a tree, for nanomq.ts.
-// Pure: the tree that is given stays as it is.
+// What NanoMQ's files write for "not given", and words of theirs for what has another name here. Steps over a tree, for
+// nanomq.ts. Pure: the tree that is given stays as it is.
 import type { BlockNode, Member, Node } from '../text/node.ts';
 
-/** The tree with one member changed or, for null, removed; `*` stands for every block of that level. Shared nodes stay as they are. */
+/**
+ * The tree with one member changed or, for null, removed; `*` stands for every block of that level. Shared nodes stay
+ * as they are.
+ */
 export function change(block: BlockNode, path: readonly string[], edit: (member: Member) => Member | null): BlockNode {
   const [name, ...rest] = path;
   if (name === '*') {

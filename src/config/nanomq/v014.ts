@@ -1,5 +1,6 @@
-// The first HOCON form of nanomq.conf, of 0.14: mqtt.session, certificates under short names, bridges.mqtt.nodes, authorization.sources.
-// Called by nanomq.ts for every tree; one without such keys stays as it is. Sources: NanoMQ's documentation of 0.14.
+// The first HOCON form of nanomq.conf, of 0.14: mqtt.session, certificates under short names, bridges.mqtt.nodes,
+// authorization.sources. Called by nanomq.ts for every tree; one without such keys stays as it is. Sources: NanoMQ's
+// documentation of 0.14.
 import type { Position } from '../problem.ts';
 import type { Sink } from '../sink.ts';
 import { append, child, put } from '../text/grow.ts';

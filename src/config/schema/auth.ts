@@ -1,7 +1,7 @@
-// The keys of auth: each once, with type, default and text. A mistake here could leave the gateway open, so below `auth` itself
-// unknown keys are errors.
-// Data for schema.ts; to add a key, add a row here, a field in config/config.ts and a line in config/build/auth.ts, then run `make docs`.
-// Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
+// The keys of auth: each once, with type, default and text. A mistake here could leave the gateway open, so below
+// `auth` itself unknown keys are errors. Data for schema.ts; to add a key, add a row here, a field in config/config.ts
+// and a line in config/build/auth.ts, then run `make docs`. Names, units and meanings are NanoMQ's where NanoMQ has the
+// key; what it has and this gateway does not need is `ignored`.
 
 import { checkNetwork, maskUrl } from '../values.ts';
 import { block, ignored, list, needless, optional, pairs } from './blocks.ts';

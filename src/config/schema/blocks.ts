@@ -56,7 +56,10 @@ interface BlockOptions {
   readonly unknown: Unknown;
 }
 
-/** foreign: an error where the name is close to a known one, is no block, or sounds like security; a block of something else warns. */
+/**
+ * foreign: an error where the name is close to a known one, is no block, or sounds like security; a block of something
+ * else warns.
+ */
 type Unknown = 'error' | 'warn' | 'foreign';
 
 const GUARDS = /auth|acl|access|secur|user|passw|tls|ssl|cert/i;

@@ -1,5 +1,5 @@
-// The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here and its name in code to bridge/bridge.ts or bridge/mqtt/options.ts, then run `make docs`.
+// The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type, default and text. Data for schema.ts; to
+// add a key, add a row here and its name in code to bridge/bridge.ts or bridge/mqtt/options.ts, then run `make docs`.
 // Sources: NanoMQ's documentation of its bridges, whose names, units and defaults are kept.
 
 import { checkNngUrl, checkTopicFilter, checkTopicName } from '../values.ts';

@@ -1,7 +1,7 @@
 // The keys of mqtt, persistence, http_server, metrics, webhook, log and broker: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here, then run `make docs`. Sections that config/config.ts does not derive from the schema
-// take a field there and a line in config/build/core.ts too.
-// Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
+// Data for schema.ts; to add a key, add a row here, then run `make docs`. Sections that config/config.ts does not
+// derive from the schema take a field there and a line in config/build/core.ts too. Names, units and meanings are
+// NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkTopicFilter, maskUrl } from '../values.ts';
 import { block, ignored, list, named, needless, needRestart, optional, pairs } from './blocks.ts';

@@ -1,7 +1,8 @@
-// From a checked block to its part of the effective configuration: the same values under the names that code uses, as the schema says.
-// Called by config/build/*.ts; the types of config/bridges.ts, proxy.ts and config.ts are made from Effective. Pure.
-// max_send_queue_len becomes maxSendQueueLen; a time has its unit at the end (reconnect_max: reconnectMaxMs); ignored keys are left out.
-// Objects of a key that reads itself (a condition of a route) and names that users choose stay as they are.
+// From a checked block to its part of the effective configuration: the same values under the names that code uses, as
+// the schema says. Called by config/build/*.ts; the types of config/bridges.ts, proxy.ts and config.ts are made from
+// Effective. Pure. max_send_queue_len becomes maxSendQueueLen; a time has its unit at the end (reconnect_max:
+// reconnectMaxMs); ignored keys are left out. Objects of a key that reads itself (a condition of a route) and names
+// that users choose stay as they are.
 import type { Checked, Fields, Ignored, Key, KeyDoc, Quantity } from './key.ts';
 
 /** Words of the file that are more than one word, or misspelt, and how code spells them. */

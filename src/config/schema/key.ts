@@ -1,5 +1,6 @@
-// What a key of the schema is: how its value is read, what it is when absent, how it is shown, what the reference says about it.
-// The seam between the tables (schema*.ts), the words they are written in (keys.ts, blocks.ts) and who walks them (config/load.ts, docs).
+// What a key of the schema is: how its value is read, what it is when absent, how it is shown, what the reference says
+// about it. The seam between the tables (schema*.ts), the words they are written in (keys.ts, blocks.ts) and who walks
+// them (config/load.ts, docs).
 
 import type { Position } from '../problem.ts';
 import type { Sink } from '../sink.ts';
@@ -45,7 +46,9 @@ export interface Key<T> {
   readonly inside: Inside | null;
   /** undefined = a problem was reported. */
   read(node: Node, path: string, sink: Sink): T | undefined;
-  /** The default; undefined = a problem was reported, as the key has to be given. `at` is the block it is missing from. */
+  /**
+   * The default; undefined = a problem was reported, as the key has to be given. `at` is the block it is missing from.
+   */
   missing(at: Position, path: string, sink: Sink): T | undefined;
   /** The value as `check --print` shows it; undefined = not shown. */
   show(value: T, mask: boolean): TreeValue | undefined;

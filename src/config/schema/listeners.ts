@@ -1,7 +1,7 @@
-// The keys of listeners, and of TLS wherever it is spoken: each once, with type, default and text.
-// Data for schema.ts; to add a key of a listener, add a row here, a field in config/config.ts and a line in config/build/listeners.ts; keys of TLS
-// need no more than a row and their name in transport/transport.ts. Then run `make docs`.
-// Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
+// The keys of listeners, and of TLS wherever it is spoken: each once, with type, default and text. Data for schema.ts;
+// to add a key of a listener, add a row here, a field in config/config.ts and a line in config/build/listeners.ts; keys
+// of TLS need no more than a row and their name in transport/transport.ts. Then run `make docs`. Names, units and
+// meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
 import { checkNetwork, parseAddress } from '../values.ts';
 import { block, group, ignored, list } from './blocks.ts';
@@ -180,7 +180,10 @@ const LISTENER = {
     example: '/etc/tidegate/acl',
   }),
 };
-/** Where a PROXY protocol header is read: with it a peer says who the client is. Not for Unix sockets, whose peers have no address. */
+/**
+ * Where a PROXY protocol header is read: with it a peer says who the client is. Not for Unix sockets, whose peers have
+ * no address.
+ */
 export const PROXY_FROM = {
   proxy_protocol_from: list(text({ text: 'Address or network.', check: checkNetwork }), {
     single: true,

@@ -1,6 +1,5 @@
-// The form of a line in a proxy's access log: text, json, a template, or the keys of a JSON object. Data for proxy.ts of this folder.
-// Lines are made in proxy/, which has a value for every name of LOG_FIELDS.
-// Source: docs/proxy.md.
+// The form of a line in a proxy's access log: text, json, a template, or the keys of a JSON object. Data for proxy.ts
+// of this folder. Lines are made in proxy/, which has a value for every name of LOG_FIELDS. Source: docs/proxy.md.
 import { isNull, type Node } from '../text/node.ts';
 import { nearest } from '../values.ts';
 import type { Key } from './key.ts';

@@ -1,6 +1,7 @@
-// The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type, default and text.
-// Data for schema.ts; to add a key, add a row here, its name in code to rules/rules.ts, and run `make docs`.
-// Expressions are CEL: rules/expression.ts reads them when the rules are brought into force. Source of the repub keys: NanoMQ's documentation.
+// The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type, default and text. Data for
+// schema.ts; to add a key, add a row here, its name in code to rules/rules.ts, and run `make docs`. Expressions are
+// CEL: rules/expression.ts reads them when the rules are brought into force. Source of the repub keys: NanoMQ's
+// documentation.
 import { isNull, joinPath } from '../text/node.ts';
 import type { TreeValue } from '../tree.ts';
 import { checkTopicFilter, checkTopicName } from '../values.ts';

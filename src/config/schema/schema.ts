@@ -1,6 +1,6 @@
-// The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a restart.
-// Read by config/load.ts and config/converting.ts (checking), gateway/keys.ts and scripts/reference.ts (etc/ and docs/). Sections are in
-// schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
+// The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a
+// restart. Read by config/load.ts and config/converting.ts (checking), gateway/keys.ts and scripts/reference.ts (etc/
+// and docs/). Sections are in schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
 
 import { AUTH } from './auth.ts';
 import { block } from './blocks.ts';

@@ -1,4 +1,5 @@
-// Small steps for building a tree: blocks on the way to a key, values as nodes. Used by the imports of mosquitto.conf and nanomq.conf.
+// Small steps for building a tree: blocks on the way to a key, values as nodes. Used by the imports of mosquitto.conf
+// and nanomq.conf.
 import type { Position } from '../problem.ts';
 import { type BlockNode, blockNode, type Node, textNode } from './node.ts';
 

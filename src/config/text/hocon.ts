@@ -1,7 +1,8 @@
-// Reads HOCON text (https://github.com/lightbend/config/blob/main/HOCON.md) into an unresolved tree; resolve.ts does the rest.
-// Called by config/load.ts and by itself for includes. Synchronous; runs nothing it reads, fetches nothing, opens only files below the main
-// file's folder. Every value keeps file, line and column. Left out: url() and classpath() includes, include without extension.
-// Bounds: MAX_FILE_BYTES over all files, MAX_DEPTH levels, MAX_INCLUDES files inside each other.
+// Reads HOCON text (https://github.com/lightbend/config/blob/main/HOCON.md) into an unresolved tree; resolve.ts does
+// the rest. Called by config/load.ts and by itself for includes. Synchronous; runs nothing it reads, fetches nothing,
+// opens only files below the main file's folder. Every value keeps file, line and column. Left out: url() and
+// classpath() includes, include without extension. Bounds: MAX_FILE_BYTES over all files, MAX_DEPTH levels,
+// MAX_INCLUDES files inside each other.
 import { isAbsolute, resolve as resolvePath } from 'node:path';
 import { ConfigError, type Position, type Problem } from '../problem.ts';
 import { FORBIDDEN_KEY, formatPath, MAX_DEPTH, MAX_KEY, MAX_NODES, type ScalarNode } from './node.ts';
@@ -22,8 +23,8 @@ const WHOLE_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const INCLUDE = /include(?=[\s"])[^\S\n]*(?="|required\s*\(|file\s*\(|url\s*\(|classpath\s*\()/y;
 
 /**
- * Parses the text of the file at `path` (absolute), includes included. Throws ConfigError at the first mistake; what is odd and
- * still clear goes to `warnings`.
+ * Parses the text of the file at `path` (absolute), includes included. Throws ConfigError at the first mistake; what is
+ * odd and still clear goes to `warnings`.
  */
 export function parseHocon(text: string, path: string, source: Source, warnings: Problem[]): RawBlock {
   return new Parser(text, path, { source, warnings, nodes: 0 }, [], [], 0).parseRoot();
@@ -97,7 +98,8 @@ class Parser extends Scanner {
     return path;
   }
 
-  // --- blocks -------------------------------------------------------------------------------------------------------------
+  // --- blocks
+  // -------------------------------------------------------------------------------------------------------------
 
   /** Reads fields up to `end` ("}" or the end of the text), which is consumed. */
   private parseFields(block: RawBlock, end: '}' | ''): void {
@@ -213,7 +215,8 @@ class Parser extends Scanner {
     this.fail(this.unexpected());
   }
 
-  // --- values -------------------------------------------------------------------------------------------------------------
+  // --- values
+  // -------------------------------------------------------------------------------------------------------------
 
   private parseValue(): Raw {
     const at = this.here();
@@ -304,7 +307,8 @@ class Parser extends Scanner {
     return { kind: 'reference', path, name, optional, prefix: this.prefix, key: formatPath(this.keys), at };
   }
 
-  // --- includes -----------------------------------------------------------------------------------------------------------
+  // --- includes
+  // -----------------------------------------------------------------------------------------------------------
 
   private tryInclude(block: RawBlock): boolean {
     const at = this.here();

@@ -1,6 +1,6 @@
-// The parsed form every dialect ends in: scalars, lists and blocks, each knowing where it was written.
-// Made by hocon.ts, toml.ts and config/overrides.ts; read by config/schema/keys.ts. Blocks are Maps, so that no name can reach an object's prototype,
-// and keep the order of the file.
+// The parsed form every dialect ends in: scalars, lists and blocks, each knowing where it was written. Made by
+// hocon.ts, toml.ts and config/overrides.ts; read by config/schema/keys.ts. Blocks are Maps, so that no name can reach
+// an object's prototype, and keep the order of the file.
 import type { Position } from '../problem.ts';
 
 export interface ScalarNode {

@@ -1,6 +1,7 @@
-// Puts values in the place of references (${a.b}, ${?a.b}), joins what stands side by side and merges blocks: HOCON.md, "Substitutions".
-// Called by config/load.ts with what hocon.ts has parsed. A reference that finds nothing in the file is looked up in the environment, taken
-// literally. Work is bounded: a tree of more than MAX_NODES nodes or MAX_TEXT characters of joined text is refused, not built.
+// Puts values in the place of references (${a.b}, ${?a.b}), joins what stands side by side and merges blocks: HOCON.md,
+// "Substitutions". Called by config/load.ts with what hocon.ts has parsed. A reference that finds nothing in the file
+// is looked up in the environment, taken literally. Work is bounded: a tree of more than MAX_NODES nodes or MAX_TEXT
+// characters of joined text is refused, not built.
 
 import { ConfigError, type Position, type Problem } from '../problem.ts';
 import { type BlockNode, MAX_NODES, type Member, type Node, textNode } from './node.ts';
@@ -15,7 +16,10 @@ const MAX_STEPS = 2_000_000;
 
 export type Lookup = (name: string) => string | undefined;
 
-/** The tree without references. Throws ConfigError with every reference that finds nothing, or when the tree grows too large. */
+/**
+ * The tree without references. Throws ConfigError with every reference that finds nothing, or when the tree grows too
+ * large.
+ */
 export function resolveTree(root: RawBlock, env: Lookup): BlockNode {
   const resolver = new Resolver(root, env);
   const tree = resolver.block(root);

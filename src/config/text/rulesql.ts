@@ -1,8 +1,10 @@
-// NanoMQ's rule SQL, read into the terms of a rule: SELECT becomes `set`, FROM becomes `from`, WHERE becomes a CEL expression.
-// Called by config/build/rules.ts for `rules.repub`. Pure. What is not supported has a text that names it. Source: NanoMQ's documentation (rule engine):
+// NanoMQ's rule SQL, read into the terms of a rule: SELECT becomes `set`, FROM becomes `from`, WHERE becomes a CEL
+// expression. Called by config/build/rules.ts for `rules.repub`. Pure. What is not supported has a text that names it.
+// Source: NanoMQ's documentation (rule engine):
 //
 //   SELECT field [AS name] , ... | *  FROM "filter" , ...  [WHERE field op literal AND|OR ...]
-//   field: topic qos clientid username timestamp payload payload.a.b, in WHERE also a name given with AS; op: = != <> < <= > >=
+//   field: topic qos clientid username timestamp payload payload.a.b, in WHERE also a name given with AS;
+//   op: = != <> < <= > >=
 
 export interface SqlRule {
   readonly from: readonly string[];

@@ -1,8 +1,8 @@
-// Reads TOML (https://toml.io, 0.5) with @iarna/toml and finds out where every key and value stands, which that package does not tell.
-// Called by config/load.ts; the package is loaded here and only for .toml files. The finder goes first: where it stops, the package may read
-// no further, and keys that are names of every object (constructor, toString) get another name before the package sees them, because
-// it would write the table [constructor] into the object Object itself.
-// Sources: the package's error has `line` and `col` counted from 0, `col` up to two past the end of the line.
+// Reads TOML (https://toml.io, 0.5) with @iarna/toml and finds out where every key and value stands, which that package
+// does not tell. Called by config/load.ts; the package is loaded here and only for .toml files. The finder goes first:
+// where it stops, the package may read no further, and keys that are names of every object (constructor, toString) get
+// another name before the package sees them, because it would write the table [constructor] into the object Object
+// itself. Sources: the package's error has `line` and `col` counted from 0, `col` up to two past the end of the line.
 import { createRequire } from 'node:module';
 import { ConfigError, type Position } from '../problem.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, MAX_KEY, MAX_NODES, type Member, type Node } from './node.ts';
@@ -36,7 +36,10 @@ function isInherited(key: string): boolean {
   return key in Object.prototype;
 }
 
-/** Loaded at the first .toml file. In the bundle `require` is there and the package is a part of it; as a source file it is not. */
+/**
+ * Loaded at the first .toml file. In the bundle `require` is there and the package is a part of it; as a source file it
+ * is not.
+ */
 function tomlPackage(): TomlPackage {
   if (typeof require === 'function') return require('@iarna/toml') as TomlPackage;
   return createRequire(import.meta.url)('@iarna/toml') as TomlPackage;

@@ -1,5 +1,5 @@
-// Writes a tree as HOCON or TOML text that reads back to the same tree. Called by cli/convert.ts.
-// Comments and the spelling of values are not kept. TOML has no null: under `set` of a proxy it is written as false, elsewhere left out.
+// Writes a tree as HOCON or TOML text that reads back to the same tree. Called by cli/convert.ts. Comments and the
+// spelling of values are not kept. TOML has no null: under `set` of a proxy it is written as false, elsewhere left out.
 import type { BlockNode, ListNode, Member, Node, ScalarNode } from './node.ts';
 
 const PLAIN_KEY = /^[A-Za-z0-9_-]+$/;
@@ -28,7 +28,8 @@ function plain(node: ScalarNode): string | null {
   return typeof node.value === 'number' && String(node.value) === node.text ? node.text : null;
 }
 
-// --- HOCON ------------------------------------------------------------------------------------------------------------------
+// --- HOCON
+// ------------------------------------------------------------------------------------------------------------------
 
 export function writeHocon(tree: BlockNode): string {
   return hoconFields(tree, '');
@@ -57,7 +58,8 @@ function hoconValue(node: Node, indent: string): string {
   return `[\n${node.items.map((item) => `${inner}${hoconValue(item, inner)}\n`).join('')}${indent}]`;
 }
 
-// --- TOML -------------------------------------------------------------------------------------------------------------------
+// --- TOML
+// -------------------------------------------------------------------------------------------------------------------
 
 export function writeToml(tree: BlockNode): string {
   return tomlTable(tree, []).replace(/^\n/, '');

@@ -1,7 +1,8 @@
-// Servers from Consul: the healthy instances of a service, followed by blocking queries, so that a change arrives at once.
-// Made by discovery.ts. X-Consul-Index of an answer goes with the next query, which Consul holds until there is a newer one or WAIT is over;
-// an index that goes backwards, or is not positive, starts over at 0, and queries are spaced by MIN_GAP_MS.
-// Sources: https://developer.hashicorp.com/consul/api-docs/health (Service.Address, Node.Address, Weights.Passing), .../features/blocking.
+// Servers from Consul: the healthy instances of a service, followed by blocking queries, so that a change arrives at
+// once. Made by discovery.ts. X-Consul-Index of an answer goes with the next query, which Consul holds until there is a
+// newer one or WAIT is over; an index that goes backwards, or is not positive, starts over at 0, and queries are spaced
+// by MIN_GAP_MS. Sources: https://developer.hashicorp.com/consul/api-docs/health (Service.Address, Node.Address,
+// Weights.Passing), .../features/blocking.
 import type { DiscoveryOptions, ProxyParts } from '../proxy.ts';
 import { distinct, type Found, foundServer, isRecord, MAX_ANSWER, metadataOf, type Source } from './found.ts';
 import { shownUrl } from './http.ts';

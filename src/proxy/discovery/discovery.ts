@@ -1,6 +1,7 @@
-// Keeps the servers of a pool up to date from a source outside the configuration: asks it again and again, and passes on what is new.
-// Made by pool.ts. An answer that fails or is empty keeps the servers there are and raises an alarm; a source is never asked twice at once.
-// Never throws and never rejects. Sources: dns.ts, file.ts, http.ts, consul.ts, one row each in SOURCES.
+// Keeps the servers of a pool up to date from a source outside the configuration: asks it again and again, and passes
+// on what is new. Made by pool.ts. An answer that fails or is empty keeps the servers there are and raises an alarm; a
+// source is never asked twice at once. Never throws and never rejects. Sources: dns.ts, file.ts, http.ts, consul.ts,
+// one row each in SOURCES.
 import type { Timer } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import { UPSTREAM_METRICS as M } from '../metrics.ts';

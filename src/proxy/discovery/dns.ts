@@ -1,6 +1,6 @@
-// Servers from the DNS: the addresses of a name (A and AAAA), or the targets of SRV records with their ports and weights.
-// Made by discovery.ts. Asked again when the shortest Time To Live has passed, never before MIN_AGAIN_MS nor after LONGEST_AGAIN_MS.
-// SRV: the lowest priority gets clients, all higher ones are backups; weight 0 counts as 1.
+// Servers from the DNS: the addresses of a name (A and AAAA), or the targets of SRV records with their ports and
+// weights. Made by discovery.ts. Asked again when the shortest Time To Live has passed, never before MIN_AGAIN_MS nor
+// after LONGEST_AGAIN_MS. SRV: the lowest priority gets clients, all higher ones are backups; weight 0 counts as 1.
 // Sources: RFC 1035 section 3.2, RFC 2782 (SRV), RFC 2308 (names without records).
 import type { DiscoveryOptions, DnsRecord, ProxyParts } from '../proxy.ts';
 import { type Answer, distinct, type Found, foundServer, type Source } from './found.ts';

@@ -1,6 +1,7 @@
-// Servers from a file that is looked at again and again: JSON, or TOML where its name ends in .toml.
-// Made by discovery.ts. Form: a list, or { servers: [...] }, of "host:port" or { addr, weight, backup, metadata }; also the form of
-// Prometheus' file_sd (listed.ts reads all of them). A file that is being written, or is gone, keeps the servers there are.
+// Servers from a file that is looked at again and again: JSON, or TOML where its name ends in .toml. Made by
+// discovery.ts. Form: a list, or { servers: [...] }, of "host:port" or { addr, weight, backup, metadata }; also the
+// form of Prometheus' file_sd (listed.ts reads all of them). A file that is being written, or is gone, keeps the
+// servers there are.
 import type { DiscoveryOptions, ProxyParts } from '../proxy.ts';
 import { MAX_ANSWER, type Source } from './found.ts';
 import { listedServers } from './listed.ts';

@@ -1,5 +1,6 @@
-// A server that a source names, and the checks every source's answer goes through: addresses, weights, metadata, and how many.
-// Used by the sources beside it and by discovery.ts. What is malformed makes the whole answer fail, so that no half of it is used.
+// A server that a source names, and the checks every source's answer goes through: addresses, weights, metadata, and
+// how many. Used by the sources beside it and by discovery.ts. What is malformed makes the whole answer fail, so that
+// no half of it is used.
 export interface Found {
   /** "host:port", host in brackets where it has colons. */
   readonly addr: string;
@@ -68,7 +69,9 @@ export function splitAddress(text: string, defaultPort: number | null): { host: 
   return { host: match[1], port };
 }
 
-/** Texts of an object, as far as they are texts or numbers: bounded in number and length, never a name every object has. */
+/**
+ * Texts of an object, as far as they are texts or numbers: bounded in number and length, never a name every object has.
+ */
 export function metadataOf(value: unknown): Record<string, string> {
   const found: Record<string, string> = Object.create(null);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return found;

@@ -1,5 +1,6 @@
-// Servers from a document that a web server gives: Prometheus' http_sd form, or the form of a file (listed.ts).
-// Made by discovery.ts. GET with a time limit and a bound on bytes; an answer other than 200 is a failure. ETags spare the parsing.
+// Servers from a document that a web server gives: Prometheus' http_sd form, or the form of a file (listed.ts). Made by
+// discovery.ts. GET with a time limit and a bound on bytes; an answer other than 200 is a failure. ETags spare the
+// parsing.
 import type { DiscoveryOptions, ProxyParts } from '../proxy.ts';
 import { MAX_ANSWER, type Source } from './found.ts';
 import { listedServers } from './listed.ts';

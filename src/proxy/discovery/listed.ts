@@ -1,6 +1,7 @@
-// Servers out of a parsed document: this gateway's own list, or groups of targets with labels as Prometheus' service discovery has them.
-// Used by file.ts and http.ts. Throws with what is wrong; nothing of a malformed document is used.
-// Source: https://prometheus.io/docs/prometheus/latest/http_sd/ ([{ "targets": ["host:port"], "labels": { "name": "value" } }]).
+// Servers out of a parsed document: this gateway's own list, or groups of targets with labels as Prometheus' service
+// discovery has them. Used by file.ts and http.ts. Throws with what is wrong; nothing of a malformed document is used.
+// Source: https://prometheus.io/docs/prometheus/latest/http_sd/ ([{ "targets": ["host:port"], "labels": { "name":
+// "value" } }]).
 import type { DiscoveryOptions } from '../proxy.ts';
 import { distinct, type Found, foundServer, isRecord, MAX_SERVERS, metadataOf, splitAddress } from './found.ts';
 

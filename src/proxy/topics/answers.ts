@@ -1,5 +1,6 @@
-// Answers of several servers that the client gets as one: SUBACK, UNSUBACK, and PUBCOMP for an identifier that nobody here knows.
-// Made by requests.ts for each SUBSCRIBE, UNSUBSCRIBE and such PUBREL. Pure. Sources: MQTT 5.0 sections 3.9, 3.11, 3.7.
+// Answers of several servers that the client gets as one: SUBACK, UNSUBACK, and PUBCOMP for an identifier that nobody
+// here knows. Made by requests.ts for each SUBSCRIBE, UNSUBSCRIBE and such PUBREL. Pure. Sources: MQTT 5.0 sections
+// 3.9, 3.11, 3.7.
 import { encodeAck } from '../../codec/ack.ts';
 import { encodeSuback, encodeUnsuback } from '../../codec/subscribe.ts';
 import { PUBCOMP, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE, type Version } from '../../mqtt/packet.ts';

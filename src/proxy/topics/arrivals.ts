@@ -1,6 +1,7 @@
-// What servers send to the client of an exchange: messages under identifiers of the client's, acknowledgements, answers. Made by exchange.ts.
-// A message comes through only from the upstream that its topic belongs to: copies that other servers have (a bridge between them, a topic that
-// has moved) are acknowledged and counted. Sources: MQTT 5.0 sections 3.3.4 (Receive Maximum), 4.3.
+// What servers send to the client of an exchange: messages under identifiers of the client's, acknowledgements,
+// answers. Made by exchange.ts. A message comes through only from the upstream that its topic belongs to: copies that
+// other servers have (a bridge between them, a topic that has moved) are acknowledged and counted. Sources: MQTT 5.0
+// sections 3.3.4 (Receive Maximum), 4.3.
 import { ProtocolError } from '../../base/errors.ts';
 import { ackPacketId, encodeAck } from '../../codec/ack.ts';
 import type { Frame } from '../../codec/codec.ts';

@@ -1,6 +1,6 @@
-// A stream of MQTT bytes cut into whole packets, which are shown one by one where they lie; what is incomplete is held and counted.
-// Used by exchange.ts for the client's side and by leg.ts for each server's. The reader may stop it in the middle of a chunk.
-// Throws ProtocolError for lengths that may not be. Source: MQTT 5.0 section 2.1.
+// A stream of MQTT bytes cut into whole packets, which are shown one by one where they lie; what is incomplete is held
+// and counted. Used by exchange.ts for the client's side and by leg.ts for each server's. The reader may stop it in the
+// middle of a chunk. Throws ProtocolError for lengths that may not be. Source: MQTT 5.0 section 2.1.
 import { type Frame, newFrame } from '../../codec/codec.ts';
 import { readFrame } from '../../codec/frame.ts';
 import type { Held } from './held.ts';

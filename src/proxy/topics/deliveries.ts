@@ -1,6 +1,6 @@
-// Packet identifiers of messages on their way from several servers to one client: each server counts for itself, the client needs one count.
-// Made by exchange.ts for each client. What a client has of QoS 2 outlives its connection: exchanges.ts keeps it for the next one.
-// Source: MQTT 5.0 sections 2.2.1 and 4.3.3.
+// Packet identifiers of messages on their way from several servers to one client: each server counts for itself, the
+// client needs one count. Made by exchange.ts for each client. What a client has of QoS 2 outlives its connection:
+// exchanges.ts keeps it for the next one. Source: MQTT 5.0 sections 2.2.1 and 4.3.3.
 import type { Qos } from '../../mqtt/packet.ts';
 
 /** One delivery that is not complete. */

@@ -1,5 +1,6 @@
-// One client with the servers of several upstreams, each for its topics: the sessions opened when they are needed, what they say made one.
-// Made by relay.ts where the proxy has `topics`. Packets are dealt with by publishes.ts, requests.ts, arrivals.ts.
+// One client with the servers of several upstreams, each for its topics: the sessions opened when they are needed, what
+// they say made one. Made by relay.ts where the proxy has `topics`. Packets are dealt with by publishes.ts,
+// requests.ts, arrivals.ts.
 //
 //   connecting --CONNACK of all that are needed at once--> open --> over
 //
@@ -504,7 +505,10 @@ export class Exchange implements Counts, Ends, LegOwner {
     this.passToClient(bytes, frame.packetStart, frame.end);
   }
 
-  /** The client has gone; a server is still given what it sent, and gets the end of an exchange of QoS 2 if it asks for it. */
+  /**
+   * The client has gone; a server is still given what it sent, and gets the end of an exchange of QoS 2 if it asks for
+   * it.
+   */
   private afterwards(leg: Leg, bytes: Buffer, frame: Frame): void {
     const { type } = frame;
     if (type !== PUBACK && type !== PUBREC && type !== PUBCOMP) return;
@@ -593,7 +597,8 @@ export class Exchange implements Counts, Ends, LegOwner {
       this.publishes.receiveMaximum = properties?.receiveMaximum ?? 65_535;
       this.cutter.limit(properties?.maximumPacketSize ?? topicRouting.maxPacketBytes);
     } else this.cutter.limit(this.largestKnown());
-    if (properties?.serverKeepAlive !== undefined) this.keepAliveMs = properties.serverKeepAlive * 1000; // [MQTT-3.2.2-21]
+    // [MQTT-3.2.2-21]
+    if (properties?.serverKeepAlive !== undefined) this.keepAliveMs = properties.serverKeepAlive * 1000;
     if (this.parts.facts.clientId === '' && this.parts.rewrittenId !== null && properties !== null)
       properties.assignedClientIdentifier ??= this.parts.rewrittenId;
     this.toldPresent = merged.sessionPresent;

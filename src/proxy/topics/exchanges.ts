@@ -1,6 +1,7 @@
-// What the clients of one proxy with `topics` share: their memory, who is connected under which client id, what is left of those who have gone,
-// and what servers have said of their limits. Made by entrance.ts, through which each exchange asks.
-// A client id is taken over here when its new connection has been let in by the server, so that the old one does not fight for it.
+// What the clients of one proxy with `topics` share: their memory, who is connected under which client id, what is left
+// of those who have gone, and what servers have said of their limits. Made by entrance.ts, through which each exchange
+// asks. A client id is taken over here when its new connection has been let in by the server, so that the old one does
+// not fight for it.
 import type { Properties } from '../../mqtt/property.ts';
 import type { Delivery } from './deliveries.ts';
 import type { Budget } from './held.ts';

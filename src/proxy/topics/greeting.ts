@@ -1,5 +1,6 @@
-// The CONNECT that each server of a client gets, and the one CONNACK that the client gets for all their answers. Pure; called by exchange.ts.
-// Sources: MQTT 5.0 sections 3.1 and 3.2. No topic aliases are taken from servers: each of them would count for itself.
+// The CONNECT that each server of a client gets, and the one CONNACK that the client gets for all their answers. Pure;
+// called by exchange.ts. Sources: MQTT 5.0 sections 3.1 and 3.2. No topic aliases are taken from servers: each of them
+// would count for itself.
 import { CONNACK, type ConnackPacket, type ConnectPacket } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 
@@ -67,8 +68,8 @@ function narrow(properties: Properties, other: Properties | null): void {
 }
 
 /**
- * The CONNACK for all: that of the route's upstream, narrowed. `answers` holds null for an upstream that was asked and is away; `known` is
- * what upstreams that are not asked yet have said to others.
+ * The CONNACK for all: that of the route's upstream, narrowed. `answers` holds null for an upstream that was asked and
+ * is away; `known` is what upstreams that are not asked yet have said to others.
  */
 export function mergeConnacks(
   first: ConnackPacket,
@@ -80,7 +81,8 @@ export function mergeConnacks(
   for (const answer of answers) narrow(properties, answer?.properties ?? null);
   for (const one of known) narrow(properties, { ...one, serverKeepAlive: undefined, sessionExpiryInterval: undefined });
   narrow(properties, { maximumPacketSize: maxPacketBytes });
-  // One that is away is taken to have the session: told otherwise the client would drop what it has under way with the others.
+  // One that is away is taken to have the session: told otherwise the client would drop what it has under way with the
+  // others.
   const sessionPresent = answers.every((answer) => answer === null || answer.sessionPresent);
   return { type: CONNACK, sessionPresent, reasonCode: first.reasonCode, properties };
 }

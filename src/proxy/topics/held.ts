@@ -1,5 +1,6 @@
-// Memory that clients of a proxy with `topics` hold: what waits for a server, copies of what is not acknowledged, incomplete packets.
-// One budget for each proxy (exchanges.ts), one share of it for each client (exchange.ts). Counts bytes, holds none.
+// Memory that clients of a proxy with `topics` hold: what waits for a server, copies of what is not acknowledged,
+// incomplete packets. One budget for each proxy (exchanges.ts), one share of it for each client (exchange.ts). Counts
+// bytes, holds none.
 
 /** The bytes of all clients of a proxy. */
 export interface Budget {

@@ -1,5 +1,6 @@
-// The session of one client with one server of several: dialled when first needed, greeted with the client's CONNECT, opened again when it is
-// lost and the options say so. Made by exchange.ts, which decides what goes in and what becomes of what comes out.
+// The session of one client with one server of several: dialled when first needed, greeted with the client's CONNECT,
+// opened again when it is lost and the options say so. Made by exchange.ts, which decides what goes in and what becomes
+// of what comes out.
 //
 //   idle --open()--> dialing --reached--> greeting --CONNACK 0--> open --lost--> down --after a while--> dialing
 //                       '----not reached----> down      '--CONNACK > 0--> refused          finish(): drained, then over
@@ -272,7 +273,10 @@ export class Leg {
     this.state = 'over';
   }
 
-  /** Called now and then: PINGREQ where the client's own packets go elsewhere, and the end of a server that does not answer. */
+  /**
+   * Called now and then: PINGREQ where the client's own packets go elsewhere, and the end of a server that does not
+   * answer.
+   */
   sweep(nowMs: number): void {
     if (this.state !== 'open' || this.keepAliveMs === 0) return;
     if (this.wrote) {

@@ -1,5 +1,5 @@
-// What goes out on one connection that several others write to: order is kept, and a reader that is slow is told of in time.
-// Used by exchange.ts for the client and by leg.ts for a server. Knows nothing of MQTT.
+// What goes out on one connection that several others write to: order is kept, and a reader that is slow is told of in
+// time. Used by exchange.ts for the client and by leg.ts for a server. Knows nothing of MQTT.
 import type { Connection } from '../../transport/transport.ts';
 
 /** Unsent bytes and writes that count as full, and what has to be left when it is no longer so. */

@@ -1,6 +1,6 @@
-// What a client publishes, led to the server of its topic, with the acknowledgements that belong to it. Made by exchange.ts.
-// The client's packet identifiers are used towards every server as they are: each of them sees a part of one count.
-// Sources: MQTT 5.0 sections 3.3, 3.3.2.3.4 (Topic Alias), 4.3; docs/proxy.md for what is refused.
+// What a client publishes, led to the server of its topic, with the acknowledgements that belong to it. Made by
+// exchange.ts. The client's packet identifiers are used towards every server as they are: each of them sees a part of
+// one count. Sources: MQTT 5.0 sections 3.3, 3.3.2.3.4 (Topic Alias), 4.3; docs/proxy.md for what is refused.
 import { ProtocolError } from '../../base/errors.ts';
 import { encodeAck } from '../../codec/ack.ts';
 import type { Frame } from '../../codec/codec.ts';
@@ -113,10 +113,12 @@ export class Publishes {
     const named = scan.topicEnd > scan.topicStart;
     const alias = ends.version === 5 ? aliasOf(bytes, scan.propertiesAt, scan.payloadStart) : 0;
     if (alias === 0) {
-      if (!named && ends.version === 5) throw new ProtocolError(PROTOCOL_ERROR, 'neither topic nor alias'); // [MQTT-3.3.2-8]
+      // [MQTT-3.3.2-8]
+      if (!named && ends.version === 5) throw new ProtocolError(PROTOCOL_ERROR, 'neither topic nor alias');
       return null;
     }
-    if (alias > this.aliasMaximum) throw new ProtocolError(TOPIC_ALIAS_INVALID, 'alias above Topic Alias Maximum'); // [MQTT-3.3.2-9]
+    // [MQTT-3.3.2-9]
+    if (alias > this.aliasMaximum) throw new ProtocolError(TOPIC_ALIAS_INVALID, 'alias above Topic Alias Maximum');
     if (named) this.learn(alias, bytes.subarray(scan.topicStart, scan.topicEnd));
     const topic = this.aliases.get(alias);
     if (topic === undefined) throw new ProtocolError(PROTOCOL_ERROR, 'topic alias is not known');

@@ -1,5 +1,6 @@
-// SUBSCRIBE, UNSUBSCRIBE and PUBREL of a client, asked of all servers that they concern, and answered once. Made by exchange.ts.
-// Sources: MQTT 5.0 sections 3.8 to 3.11, 4.8.2 (shared subscriptions, which are split like the filter in them).
+// SUBSCRIBE, UNSUBSCRIBE and PUBREL of a client, asked of all servers that they concern, and answered once. Made by
+// exchange.ts. Sources: MQTT 5.0 sections 3.8 to 3.11, 4.8.2 (shared subscriptions, which are split like the filter in
+// them).
 import { ProtocolError } from '../../base/errors.ts';
 import { ackPacketId } from '../../codec/ack.ts';
 import type { Frame } from '../../codec/codec.ts';
@@ -162,7 +163,8 @@ export class Requests {
   }
 
   private put(packetId: number, answer: Answer): void {
-    if (this.answers.has(packetId)) throw new ProtocolError(PROTOCOL_ERROR, 'packet identifier is in use'); // [MQTT-2.2.1-3]
+    // [MQTT-2.2.1-3]
+    if (this.answers.has(packetId)) throw new ProtocolError(PROTOCOL_ERROR, 'packet identifier is in use');
     this.answers.set(packetId, answer);
   }
 

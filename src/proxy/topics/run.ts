@@ -1,5 +1,6 @@
-// Packets that follow each other unchanged in one buffer and go the same way: they leave as one piece, without being copied.
-// Used by exchange.ts for each direction of a client. Must be flushed before anything else is written to the same place.
+// Packets that follow each other unchanged in one buffer and go the same way: they leave as one piece, without being
+// copied. Used by exchange.ts for each direction of a client. Must be flushed before anything else is written to the
+// same place.
 
 export class Run<Target> {
   private readonly send: (target: Target, bytes: Buffer) => void;

@@ -1,7 +1,7 @@
-// Which upstream a topic belongs to, and which ones a Topic Filter may reach: the rules of `topics` for the clients of one upstream.
-// Made by compileTopics() for rules.ts, asked by exchange.ts for every PUBLISH and SUBSCRIBE. Pure but for a bounded cache.
-// Topics are compared by their bytes: texts here hold one byte a character (latin1), as they are cut from packets without decoding.
-// Source: MQTT 5.0 section 4.7; docs/proxy.md says what is promised.
+// Which upstream a topic belongs to, and which ones a Topic Filter may reach: the rules of `topics` for the clients of
+// one upstream. Made by compileTopics() for rules.ts, asked by exchange.ts for every PUBLISH and SUBSCRIBE. Pure but
+// for a bounded cache. Topics are compared by their bytes: texts here hold one byte a character (latin1), as they are
+// cut from packets without decoding. Source: MQTT 5.0 section 4.7; docs/proxy.md says what is promised.
 import { matches, parseShare } from '../../mqtt/topic.ts';
 import { covers, overlaps } from '../filter.ts';
 import type { TopicRuleOptions } from '../proxy.ts';
@@ -43,7 +43,10 @@ export class TopicTable {
     return owner;
   }
 
-  /** Indexes of all upstreams that may have messages for a filter, a shared subscription by the filter in it. Never empty. */
+  /**
+   * Indexes of all upstreams that may have messages for a filter, a shared subscription by the filter in it. Never
+   * empty.
+   */
   reach(topicFilter: string): number[] {
     const filter = bytesOf(parseShare(topicFilter)?.topicFilter ?? topicFilter);
     const found = new Set<number>();

@@ -1,6 +1,7 @@
-// The answering side of requests and surveys: each message that comes has a way back, and its answer goes there.
-// Used by rep.ts and respondent.ts. Requests may be answered in any order and later; without a request handler a message goes to the
-// socket's message handler, and the next send() answers the one that came last. Source: sp-reqrep-01, nng_rep(7).
+// The answering side of requests and surveys: each message that comes has a way back, and its answer goes there. Used
+// by rep.ts and respondent.ts. Requests may be answered in any order and later; without a request handler a message
+// goes to the socket's message handler, and the next send() answers the one that came last. Source: sp-reqrep-01,
+// nng_rep(7).
 import type { Answer, Host, OnRequest, Pattern, Peer, Receipt } from '../pattern.ts';
 import { bodyStart } from './backtrace.ts';
 import { receiptOf } from './fanout.ts';

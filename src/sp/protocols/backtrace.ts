@@ -1,6 +1,6 @@
-// The header of requests and surveys: the way back as 32-bit words, big-endian. Devices put one word each in front, without the high bit;
-// the last word has it set and is the number of the request. An answer carries the same words back. Pure.
-// Used by answers.ts, req.ts and surveyor.ts. Source: sp-reqrep-01 of the nanomsg RFCs (4. Message header).
+// The header of requests and surveys: the way back as 32-bit words, big-endian. Devices put one word each in front,
+// without the high bit; the last word has it set and is the number of the request. An answer carries the same words
+// back. Pure. Used by answers.ts, req.ts and surveyor.ts. Source: sp-reqrep-01 of the nanomsg RFCs (4. Message header).
 //
 //   | hop u32, high bit 0 | ... | request number u32, high bit 1 | body |
 

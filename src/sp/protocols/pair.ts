@@ -1,5 +1,5 @@
-// pair0 and pair1: two sockets, both ways. The first peer stays; others are refused, as in nng. pair1 counts hops in four bytes.
-// Named in protocol.ts. Source: sp-pair of the nanomsg RFCs, nng_pair(7).
+// pair0 and pair1: two sockets, both ways. The first peer stays; others are refused, as in nng. pair1 counts hops in
+// four bytes. Named in protocol.ts. Source: sp-pair of the nanomsg RFCs, nng_pair(7).
 import type { Host, Pattern, ProtocolRow } from '../pattern.ts';
 import { Rotation } from './rotation.ts';
 

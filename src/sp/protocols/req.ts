@@ -1,6 +1,7 @@
-// req0: asks one of its peers and gets one answer. A request whose peer goes away, or that has no answer for a minute, is sent again to
-// whichever peer is ready. request() has many under way; send() is nng's plain socket: a new request takes the place of the one before.
-// Named in protocol.ts. Requests without an answer hold at most `send_buffer` bytes. Source: sp-reqrep of the nanomsg RFCs, nng_req(7).
+// req0: asks one of its peers and gets one answer. A request whose peer goes away, or that has no answer for a minute,
+// is sent again to whichever peer is ready. request() has many under way; send() is nng's plain socket: a new request
+// takes the place of the one before. Named in protocol.ts. Requests without an answer hold at most `send_buffer` bytes.
+// Source: sp-reqrep of the nanomsg RFCs, nng_req(7).
 import type { Timer } from '../../base/clock.ts';
 import type { Asking, Host, Pattern, Peer, ProtocolRow, Receipt } from '../pattern.ts';
 import { bodyStart, firstNumber, joinRequest, nextNumber, readWord, WORD_BYTES } from './backtrace.ts';

@@ -1,6 +1,6 @@
-// One peer for each message, in turn: how push0 and pair send. Used by push.ts, pair.ts.
-// A peer that is ready goes first, so that a slow one holds no work that another could do. Without `block` a message may also wait in a
-// peer's queue, or push an older one out of it. Source: sp-pipeline and sp-pair of the nanomsg RFCs.
+// One peer for each message, in turn: how push0 and pair send. Used by push.ts, pair.ts. A peer that is ready goes
+// first, so that a slow one holds no work that another could do. Without `block` a message may also wait in a peer's
+// queue, or push an older one out of it. Source: sp-pipeline and sp-pair of the nanomsg RFCs.
 import type { Host, Peer, Receipt } from '../pattern.ts';
 import { countRun, readyPeer, receiptOf } from './fanout.ts';
 

@@ -1,5 +1,5 @@
-// sub0: what publishers send, as far as it begins with a subscribed prefix. Publishers send everything; the filter is here.
-// Named in protocol.ts. Source: sp-pubsub of the nanomsg RFCs, nng_sub(7).
+// sub0: what publishers send, as far as it begins with a subscribed prefix. Publishers send everything; the filter is
+// here. Named in protocol.ts. Source: sp-pubsub of the nanomsg RFCs, nng_sub(7).
 import type { Host, Pattern, Peer, ProtocolRow } from '../pattern.ts';
 import { Prefixes } from '../prefixes.ts';
 import { Silent } from './silent.ts';

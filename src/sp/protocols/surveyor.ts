@@ -1,6 +1,6 @@
-// surveyor0: asks all its peers; what they answer comes in until the time is over. request() has several surveys under way; send() is
-// nng's plain socket: a survey of one second, which takes the place of the one before.
-// Named in protocol.ts. Source: sp-survey of the nanomsg RFCs, nng_surveyor(7).
+// surveyor0: asks all its peers; what they answer comes in until the time is over. request() has several surveys under
+// way; send() is nng's plain socket: a survey of one second, which takes the place of the one before. Named in
+// protocol.ts. Source: sp-survey of the nanomsg RFCs, nng_surveyor(7).
 import type { Timer } from '../../base/clock.ts';
 import type { Asking, Host, Pattern, Peer, ProtocolRow } from '../pattern.ts';
 import { bodyStart, firstNumber, joinRequest, nextNumber, readWord, WORD_BYTES } from './backtrace.ts';

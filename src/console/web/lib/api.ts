@@ -1,5 +1,5 @@
-// Calls of the REST API, and who is logged in. Used by every page. The cookie is the browser's; the token that changes have to send is kept here.
-// A call without a valid session ends in the login page, whichever page made it.
+// Calls of the REST API, and who is logged in. Used by every page. The cookie is the browser's; the token that changes
+// have to send is kept here. A call without a valid session ends in the login page, whichever page made it.
 import { createStore } from './store.ts';
 import type { Problem } from './types.ts';
 

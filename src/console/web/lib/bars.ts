@@ -1,4 +1,5 @@
-// A distribution as bars, one for each bucket, from the first that holds something to the last. Pure; used by ui/histogram.tsx.
+// A distribution as bars, one for each bucket, from the first that holds something to the last. Pure; used by
+// ui/histogram.tsx.
 
 export interface Bar {
   /** The bucket ends here; the one above the last bound begins here. */

@@ -1,4 +1,5 @@
-// A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and its tests.
+// A bridge's document as a form holds it, and back; which field a problem belongs to. Pure; used by the bridge form and
+// its tests.
 import { firstByField, otherKeys } from './formdoc.ts';
 import { waysOf } from './tracks.ts';
 import type { Bridge, BridgeType, Problem, Rule } from './types.ts';
@@ -116,7 +117,10 @@ export function bridgeForm(bridge: Bridge): BridgeForm {
   };
 }
 
-/** The rule as the gateway takes it. A field that makes no number is sent as it stands: the gateway says what is wrong with it. */
+/**
+ * The rule as the gateway takes it. A field that makes no number is sent as it stands: the gateway says what is wrong
+ * with it.
+ */
 export function ruleDocument(type: Direction, rule: RuleForm): Record<string, unknown> {
   const qos = /^\d+$/.test(rule.qos) ? Number(rule.qos) : rule.qos;
   const retain = rule.retain === 'true' ? true : rule.retain === 'false' ? false : rule.retain;
@@ -158,7 +162,10 @@ export function bridgeDocument(form: BridgeForm): { document: Record<string, unk
   return { document };
 }
 
-/** Fields of the form by the JSON pointers that the gateway gives: "/forwards/0/nng_delimiter" is forwards/0/nng_delimiter. */
+/**
+ * Fields of the form by the JSON pointers that the gateway gives: "/forwards/0/nng_delimiter" is
+ * forwards/0/nng_delimiter.
+ */
 export function fieldOf(pointer: string): string {
   const path = pointer
     .split('/')

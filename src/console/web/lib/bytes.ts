@@ -1,4 +1,5 @@
-// Payloads and frames as bytes: base64, hex, text, JSON. Pure; used by the message, topic and bridge pages and their tests.
+// Payloads and frames as bytes: base64, hex, text, JSON. Pure; used by the message, topic and bridge pages and their
+// tests.
 
 export function fromBase64(text: string): Uint8Array {
   const raw = atob(text);

@@ -1,5 +1,5 @@
-// What the forms of both kinds of bridges have in common on the way to a document and back: other keys as JSON, and problems by field.
-// Used by bridgedoc.ts and remotedoc.ts.
+// What the forms of both kinds of bridges have in common on the way to a document and back: other keys as JSON, and
+// problems by field. Used by bridgedoc.ts and remotedoc.ts.
 import type { Problem } from './types.ts';
 
 /** Keys that have no field of their own, or what is wrong with their text. */

@@ -47,8 +47,9 @@ export function cutPayload(frame: Uint8Array): Segment[] {
 }
 
 /**
- * Cuts a frame at the payload that ends it, and at the delimiter before that. A payload that was packed on its way (base64, JSON) does not
- * stand in the frame: then the first delimiter is the border, and without one the frame is one piece.
+ * Cuts a frame at the payload that ends it, and at the delimiter before that. A payload that was packed on its way
+ * (base64, JSON) does not stand in the frame: then the first delimiter is the border, and without one the frame is one
+ * piece.
  */
 export function cut(frame: Uint8Array, payload: Uint8Array, delimiter: Uint8Array): Segment[] {
   let payloadStart = -1;

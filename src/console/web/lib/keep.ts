@@ -1,5 +1,5 @@
-// Whether changes made here are written to tidegate.d, so that they hold after a restart. One choice for all pages, on where the
-// gateway can keep changes and the user may.
+// Whether changes made here are written to tidegate.d, so that they hold after a restart. One choice for all pages, on
+// where the gateway can keep changes and the user may.
 import { can, fetchData } from './api.ts';
 import { createStore } from './store.ts';
 

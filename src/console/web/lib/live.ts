@@ -1,5 +1,6 @@
-// Server-sent events as the pages use them: one stream of counters, bridges and happenings for the whole console, others while a page
-// is shown. Streams are closed while the tab is hidden: a browser has six connections to one host, and nobody looks.
+// Server-sent events as the pages use them: one stream of counters, bridges and happenings for the whole console,
+// others while a page is shown. Streams are closed while the tab is hidden: a browser has six connections to one host,
+// and nobody looks.
 import { useEffect, useState } from 'preact/hooks';
 import { Series } from './rates.ts';
 import { createStore } from './store.ts';
@@ -152,7 +153,9 @@ function takeBridges(next: { time: number; bridges: readonly BridgeState[] }): v
   bridges.set(next.bridges);
 }
 
-/** Takes what was just asked for, all bridges of one kind: after a switch it is newer than what the stream last said. */
+/**
+ * Takes what was just asked for, all bridges of one kind: after a switch it is newer than what the stream last said.
+ */
 export function adoptBridges(kind: BridgeState['kind'], list: readonly BridgeState[]): void {
   bridges.set([...list, ...(bridges.get() ?? []).filter((bridge) => bridge.kind !== kind)]);
 }

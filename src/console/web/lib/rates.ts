@@ -16,7 +16,9 @@ export class Series {
     this.limit = limit;
   }
 
-  /** Takes a sample; one from the past is left out, and a counter that has fallen (a restart) begins the series anew. */
+  /**
+   * Takes a sample; one from the past is left out, and a counter that has fallen (a restart) begins the series anew.
+   */
   add(sample: Sample, counters: readonly string[]): void {
     const last = this.samples.at(-1);
     if (last !== undefined) {

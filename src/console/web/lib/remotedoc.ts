@@ -1,4 +1,5 @@
-// The document of a bridge to a remote broker as a form holds it, and back; which field a problem belongs to. Pure; used by the form.
+// The document of a bridge to a remote broker as a form holds it, and back; which field a problem belongs to. Pure;
+// used by the form.
 import { firstByField, otherKeys } from './formdoc.ts';
 import type { Bridge, Problem, Rule } from './types.ts';
 

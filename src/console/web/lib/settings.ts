@@ -20,7 +20,9 @@ export interface Setting {
   readonly differs: boolean;
 }
 
-/** Keys of the schema by pattern: names that users choose are `*`, and may be left out where a block stands for itself. */
+/**
+ * Keys of the schema by pattern: names that users choose are `*`, and may be left out where a block stands for itself.
+ */
 export class KeyBook {
   private readonly exact = new Map<string, KeyInfo>();
 

@@ -1,4 +1,5 @@
-// Topics and topic filters as a tree of levels, with the traffic of each level. Pure; used by the topic page and its tests.
+// Topics and topic filters as a tree of levels, with the traffic of each level. Pure; used by the topic page and its
+// tests.
 import type { Traffic } from './types.ts';
 
 export interface TopicNode {

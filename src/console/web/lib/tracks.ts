@@ -1,4 +1,5 @@
-// What a bridge carries which way: its rules with their counters, whatever kind of bridge it is. Pure; used by the pictures of bridges.
+// What a bridge carries which way: its rules with their counters, whatever kind of bridge it is. Pure; used by the
+// pictures of bridges.
 import type { BridgeState, RuleCounters } from './types.ts';
 
 /** out: from MQTT here to the peer or the remote broker; in: from there to MQTT here. */

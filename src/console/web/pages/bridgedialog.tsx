@@ -1,4 +1,5 @@
-// The window in which a bridge is added or changed: an NNG bridge (bridgeform.tsx) or one to a remote broker (remoteform.tsx).
+// The window in which a bridge is added or changed: an NNG bridge (bridgeform.tsx) or one to a remote broker
+// (remoteform.tsx).
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BridgeForm } from '../lib/bridgedoc.ts';
 import type { RemoteForm } from '../lib/remotedoc.ts';

@@ -1,4 +1,5 @@
-// Adding and changing an NNG bridge: its addresses and rules, each rule with its tester; what the gateway refuses is shown at the field.
+// Adding and changing an NNG bridge: its addresses and rules, each rule with its tester; what the gateway refuses is
+// shown at the field.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ApiError, call, escaped, textOf } from '../lib/api.ts';

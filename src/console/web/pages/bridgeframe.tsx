@@ -1,5 +1,5 @@
-// What surrounds the fields of a bridge, whatever its kind: the list of its rules, its other keys, what went wrong, and the buttons.
-// Used by bridgeform.tsx and remoteform.tsx.
+// What surrounds the fields of a bridge, whatever its kind: the list of its rules, its other keys, what went wrong, and
+// the buttons. Used by bridgeform.tsx and remoteform.tsx.
 import type { ComponentChildren } from 'preact';
 import { t } from '../lib/words.ts';
 import { KeepCheck } from '../ui/keepcheck.tsx';

@@ -1,4 +1,5 @@
-// Bridges: each as a picture of its flow with live rates; add, change, switch, remove; a bench to try rules without touching anything.
+// Bridges: each as a picture of its flow with live rates; add, change, switch, remove; a bench to try rules without
+// touching anything.
 import { useState } from 'preact/hooks';
 import { call, can, escaped, fetchData } from '../lib/api.ts';
 import { bridgeForm, type Direction, emptyRule, type RuleForm } from '../lib/bridgedoc.ts';

@@ -1,4 +1,5 @@
-// Clients: search, order, pages; one client with its subscriptions, in-flight and queued messages and last error; disconnecting it.
+// Clients: search, order, pages; one client with its subscriptions, in-flight and queued messages and last error;
+// disconnecting it.
 import { useEffect, useState } from 'preact/hooks';
 import { call, can, escaped, fetchData, query } from '../lib/api.ts';
 import { bytes, count, date, duration } from '../lib/format.ts';

@@ -1,4 +1,5 @@
-// Configuration: every value that holds now beside its default, with its text; changes are collected, checked and applied together.
+// Configuration: every value that holds now beside its default, with its text; changes are collected, checked and
+// applied together.
 import { useMemo, useState } from 'preact/hooks';
 import { ApiError, call, can, fetchData, textOf } from '../lib/api.ts';
 import { bytes, duration } from '../lib/format.ts';

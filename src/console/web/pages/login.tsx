@@ -1,4 +1,5 @@
-// Logging in by user and password, or with a token where the gateway takes tokens. Shown by shell.tsx while nobody is logged in.
+// Logging in by user and password, or with a token where the gateway takes tokens. Shown by shell.tsx while nobody is
+// logged in.
 import { useState } from 'preact/hooks';
 import { ApiError, login } from '../lib/api.ts';
 import { t } from '../lib/words.ts';

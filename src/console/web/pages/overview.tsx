@@ -1,4 +1,5 @@
-// Overview: what goes in and out now and in the last ten minutes, how the gateway itself is, bridges, and what has just happened.
+// Overview: what goes in and out now and in the last ten minutes, how the gateway itself is, bridges, and what has just
+// happened.
 
 import { fetchData } from '../lib/api.ts';
 import { bytes, clock, count, duration, percent } from '../lib/format.ts';

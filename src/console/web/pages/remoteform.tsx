@@ -1,4 +1,5 @@
-// Adding and changing a bridge to a remote broker: where it is, as whom, what is sent and fetched; what the gateway refuses is shown at the field.
+// Adding and changing a bridge to a remote broker: where it is, as whom, what is sent and fetched; what the gateway
+// refuses is shown at the field.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ApiError, call, escaped, textOf } from '../lib/api.ts';

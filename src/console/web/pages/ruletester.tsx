@@ -1,4 +1,5 @@
-// What a rule would do with one message or frame, byte by byte. The gateway decides (POST /nng/test); nothing is sent to anybody.
+// What a rule would do with one message or frame, byte by byte. The gateway decides (POST /nng/test); nothing is sent
+// to anybody.
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, call, textOf } from '../lib/api.ts';
 import { DEFAULT_DELIMITER, type Direction, type RuleForm, ruleDocument } from '../lib/bridgedoc.ts';

@@ -1,4 +1,5 @@
-// Security: who may come in through which listener, what decides on rights, why a client may or may not do something, and who changed what.
+// Security: who may come in through which listener, what decides on rights, why a client may or may not do something,
+// and who changed what.
 import { useState } from 'preact/hooks';
 import { fetchData, query, textOf } from '../lib/api.ts';
 import { date } from '../lib/format.ts';

@@ -1,4 +1,5 @@
-// One topic of the topic page: how much comes on it, its retained value, who gets it. A topic filter: who subscribes to it.
+// One topic of the topic page: how much comes on it, its retained value, who gets it. A topic filter: who subscribes to
+// it.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, can, escaped, fetchData, query } from '../lib/api.ts';
 import { bytes, count, date } from '../lib/format.ts';

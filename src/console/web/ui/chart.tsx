@@ -1,4 +1,5 @@
-// One chart over time, drawn by uPlot on a canvas. Colours are those of the page and follow its theme; what it shows is also said in words.
+// One chart over time, drawn by uPlot on a canvas. Colours are those of the page and follow its theme; what it shows is
+// also said in words.
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { useStore } from '../lib/store.ts';
@@ -75,7 +76,9 @@ function clockTicks(_: uPlot, ticks: number[]): string[] {
 /** Seconds that a chart spans at least. */
 const LEAST_SECONDS = 60;
 
-/** uPlot would give a single point a day, so the times themselves are looked at; without any there is nothing to span. */
+/**
+ * uPlot would give a single point a day, so the times themselves are looked at; without any there is nothing to span.
+ */
 function timeRange(plot: uPlot, min: number, max: number): uPlot.Range.MinMax {
   const [times] = plot.data;
   const last = times.at(-1);

@@ -1,4 +1,5 @@
-// The picture of a bridge: what it takes from MQTT, its rules, and the other side (NNG peers or a remote broker), with live rates.
+// The picture of a bridge: what it takes from MQTT, its rules, and the other side (NNG peers or a remote broker), with
+// live rates.
 import type { ComponentChildren } from 'preact';
 import { DEFAULT_DELIMITER } from '../lib/bridgedoc.ts';
 import { count } from '../lib/format.ts';

@@ -1,4 +1,5 @@
-// The pictures of the console: strokes on a field of 24 by 24, in the colour of the text. Decoration only, never read out.
+// The pictures of the console: strokes on a field of 24 by 24, in the colour of the text. Decoration only, never read
+// out.
 
 const PATHS: Readonly<Record<string, string>> = {
   overview: 'M4 19V9m5 10V5m5 14v-7m5 7V8',

@@ -1,5 +1,5 @@
-// A long name on one line: its beginning and its end stay readable, the middle gives way; whole in the tooltip, and copied by a button.
-// Used by pages that list clients. The end is what tells two generated names apart.
+// A long name on one line: its beginning and its end stay readable, the middle gives way; whole in the tooltip, and
+// copied by a button. Used by pages that list clients. The end is what tells two generated names apart.
 import { t } from '../lib/words.ts';
 import { IconButton } from './parts.tsx';
 import { attempt } from './toast.tsx';

@@ -1,4 +1,5 @@
-// The frame around every page: head with switches, list of pages, the page itself; the login page where nobody is logged in.
+// The frame around every page: head with switches, list of pages, the page itself; the login page where nobody is
+// logged in.
 import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fetchData, logout, type Me, me, reachable } from '../lib/api.ts';

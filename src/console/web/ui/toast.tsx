@@ -1,4 +1,5 @@
-// Short notices at the edge of the page: what was done, what failed. Read out politely; failures stay until they are closed.
+// Short notices at the edge of the page: what was done, what failed. Read out politely; failures stay until they are
+// closed.
 import { textOf } from '../lib/api.ts';
 import { createStore, useStore } from '../lib/store.ts';
 import { t } from '../lib/words.ts';
