@@ -44,11 +44,14 @@ class Wire implements Connection {
   }
 
   come(bytes: Uint8Array): void {
-    const { intake } = this;
-    const place = intake?.place();
-    if (intake === null || place === undefined) return;
-    place.set(bytes);
-    intake.take(place, bytes.length);
+    for (let at = 0; at < bytes.length; ) {
+      const place = this.intake?.place();
+      if (this.intake === null || place === undefined) return;
+      const end = Math.min(bytes.length, at + place.length);
+      place.set(bytes.subarray(at, end));
+      this.intake.take(place, end - at);
+      at = end;
+    }
   }
 
   write(bytes: Uint8Array, done: () => void): void {
