@@ -143,9 +143,9 @@ function pass(layout: ConnectLayout, rules: Rules, facts: Facts): Refusal | Pass
   const original = layout.bytes.subarray(0, layout.end);
   let connect = original;
   let clientId: string | null = null;
+  const missing = missingOf(rules.set, facts) ?? rules.topics?.missing(facts) ?? null;
+  if (missing !== null) return refuse(403, `no ${missing} in a client certificate`, NOT_AUTHORIZED);
   if (rules.set !== null) {
-    const missing = missingOf(rules.set, facts);
-    if (missing !== null) return refuse(403, `no ${missing} in a client certificate`, NOT_AUTHORIZED);
     const identity = rules.options.useIdentityAsUsername ? facts.certCn : null;
     const made = rewriteConnect(layout, rules.set, facts, identity);
     if (typeof made === 'string') return REWRITE_REFUSALS[made];
@@ -168,7 +168,9 @@ function pass(layout: ConnectLayout, rules: Rules, facts: Facts): Refusal | Pass
  * What `set` takes from a certificate has to be there: an identity made of nothing would be that of every client
  * without one.
  */
-function missingOf({ clientId, username, password }: Replacements, facts: Facts): string | null {
+function missingOf(set: Replacements | null, facts: Facts): string | null {
+  if (set === null) return null;
+  const { clientId, username, password } = set;
   return clientId?.missing(facts) ?? username?.missing(facts) ?? password?.missing(facts) ?? null;
 }
 

@@ -3,6 +3,7 @@
 // for a bounded cache. Topics are compared by their bytes: texts here hold one byte a character (latin1), as they are
 // cut from packets without decoding. Source: MQTT 5.0 section 4.7; docs/proxy.md says what is promised.
 import { matches, parseShare } from '../../mqtt/topic.ts';
+import type { Facts } from '../facts.ts';
 import { covers, overlaps } from '../filter.ts';
 import type { TopicRuleOptions } from '../proxy.ts';
 import { compileTemplate, type Template } from '../template.ts';
@@ -82,6 +83,18 @@ export class TopicRules {
     for (const { upstream, clientId } of rules)
       if (clientId !== null) ids.set(upstream, compileTemplate(clientId, env));
     this.clientIds = ids;
+  }
+
+  /**
+   * A variable of the client's certificate that a client id for one of the upstreams needs and this client does not
+   * give, or null: clients without it would share an id.
+   */
+  missing(facts: Facts): string | null {
+    for (const template of this.clientIds.values()) {
+      const name = template.missing(facts);
+      if (name !== null) return name;
+    }
+    return null;
   }
 
   /** For clients whose route leads to `home`: one table for each upstream that routes name. */
