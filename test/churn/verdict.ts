@@ -4,7 +4,7 @@ import type { ChurnReport } from './churn.ts';
 
 /** The lowest heap of a window of the second half may be so much above the lowest of that half's first window. */
 const GROWTH = 1.1;
-/** Resident memory after a rest, of what an idle gateway has: measured 1.3 to 2.1, what is above 1.3 is free memory of the allocator. */
+/** Resident memory after a rest, of what an idle gateway has: measured 1.3 to 2.1. The cause of what is above 1.3 is not known. */
 const RESTED = 2.5;
 
 /** One line for each fault. */
