@@ -50,7 +50,7 @@ What is written has passed every check of \`tidegate check\`.
 
 Where mosquitto 2.0 and 2.1 differ, the import does what 2.0.11 does and says so, except where 2.1 is the safer one. Options before the
 first \`listener\` open port 1883 on every address, as there. The order of \`include_dir\` is that of 2.0.11, without regard to case.
-The database is not taken over: sessions begin anew, retained messages have to be published again.
+The database is not taken over: sessions start empty, and retained messages must be published again.
 
 \`tidegate check\` and \`tidegate start\` recognise a mosquitto.conf and name the command.`;
 

@@ -46,7 +46,7 @@ export interface Realm {
   /** Asked for claims of a client that another source let in; null without. */
   readonly enrich: ((credentials: Credentials) => Promise<ReadonlyMap<string, unknown>>) | null;
   /**
-   * After so many milliseconds verdicts may have changed by themselves (remote answers, tokens that expire); 0 = never.
+   * Milliseconds after which verdicts may change by themselves (remote answers, expiring tokens); 0 = never.
    */
   readonly periodMs: number;
   readonly denyAction: DenyAction;
