@@ -36,7 +36,9 @@ check: setup ## types, lint, layers, generated files
 	done; exit $$failed
 
 test: setup peers build ## set up and run all tests
-	@code=0; timeout --foreground 1800 npx vitest run --reporter=default --reporter=json --outputFile.json=test-report.json || code=$$?; \
+	@code=0; rm -f test-report.json test-report.json.unhandled; \
+	timeout --foreground 1800 npx vitest run --reporter=default --reporter=json --reporter=./scripts/unhandled.mjs --outputFile.json=test-report.json || code=$$?; \
+	$(if $(CI),if [ $$code -ne 0 ]; then node scripts/again.mjs test-report.json && code=0; fi;) \
 	node scripts/skips.mjs test-report.json $(if $(CI),--strict) || code=1; exit $$code
 
 bench: setup peers build ## compare with mosquitto on this machine
