@@ -11,10 +11,27 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/g;
 const MOST = 2n ** 64n;
 const LEAST = -(2n ** 63n);
 
-/** The value of a JSON text, or undefined where it is none. Duplicate keys: the last one, as in JSON.parse. */
-export function parseJson(text: string): unknown {
+/** Digits of an integer that may be past 2^53. */
+const LONG_DIGITS = 16;
+
+/** Whether so many digits stand in a row in a JSON text's UTF-8 bytes: for short texts quicker than a pattern. */
+export function mayHoldLongInteger(bytes: Uint8Array): boolean {
+  let run = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    run = byte >= 0x30 && byte <= 0x39 ? run + 1 : 0;
+    if (run === LONG_DIGITS) return true;
+  }
+  return false;
+}
+
+/**
+ * The value of a JSON text, or undefined where it is none. Duplicate keys: the last one, as in JSON.parse.
+ * @param long false where it is known that no long integer is in it
+ */
+export function parseJson(text: string, long = true): unknown {
   try {
-    return LONG.test(text) ? parseExact(text) : (JSON.parse(text) as unknown);
+    return long && LONG.test(text) ? parseExact(text) : (JSON.parse(text) as unknown);
   } catch {
     return undefined;
   }
@@ -45,7 +62,7 @@ function parseExact(text: string): unknown {
 export function writeJson(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return JSON.stringify(value);
+      return quote(value);
     case 'number':
       if (!Number.isFinite(value)) throw new Error(`${value} has no JSON form`);
       return Object.is(value, -0) ? '0' : String(value);
@@ -57,6 +74,19 @@ export function writeJson(value: unknown): string {
     default:
       throw new Error(`a ${typeof value} has no JSON form`);
   }
+}
+
+/** Texts up to this length are looked at character by character. */
+const SHORT_TEXT = 64;
+
+/** A text in quotes: short plain ones without the detour through JSON.stringify. */
+function quote(text: string): string {
+  if (text.length > SHORT_TEXT) return JSON.stringify(text);
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 0x20 || code === 0x22 || code === 0x5c || code >= 0xd800) return JSON.stringify(text);
+  }
+  return `"${text}"`;
 }
 
 function writeObject(value: object): string {

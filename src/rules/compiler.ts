@@ -25,6 +25,8 @@ export interface CompiledRule {
   readonly changed: Expression | null;
   /** What the expressions and templates read of a message. */
   readonly names: ReadonlySet<string>;
+  /** Fields of the payload that they read; null: the payload as a whole. */
+  readonly fields: ReadonlySet<string> | null;
 }
 
 export interface RuleProblem {
@@ -55,10 +57,22 @@ export class Compiler {
     });
     const sources = sourcesOf(options, problems);
     if (problems.length > 0) return problems;
-    const names = new Set([where, changed, ...set.map(([, one]) => one)].flatMap((one) => [...(one?.names ?? [])]));
+    const expressions = [where, changed, ...set.map(([, one]) => one)].filter((one) => one !== null);
+    const names = new Set(expressions.flatMap((one) => [...one.names]));
     if (sources.some(({ to }) => to.json)) names.add('payload');
-    return { options, sources, where, set, changed, names };
+    return { options, sources, where, set, changed, names, fields: fieldsOf(expressions, sources) };
   }
+}
+
+function fieldsOf(expressions: readonly Expression[], sources: readonly RuleSource[]): Set<string> | null {
+  const fields = new Set<string>();
+  for (const one of expressions) {
+    if (one.fields === null) return null;
+    for (const field of one.fields) fields.add(field);
+  }
+  for (const { to } of sources)
+    for (const part of to.parts) if (part.kind === 'json') fields.add(part.path[0]);
+  return fields;
 }
 
 function sourcesOf(options: RuleOptions, problems: RuleProblem[]): RuleSource[] {

@@ -29,6 +29,8 @@ export interface Expression {
   readonly source: string;
   /** Names of the scope that it reads: what it does not read need not be made. */
   readonly names: ReadonlySet<string>;
+  /** Fields of the payload that it reads; null: the payload as a whole. */
+  readonly fields: ReadonlySet<string> | null;
   /** How deep comprehensions stand in each other; 0 = none. */
   readonly loops: number;
   /** The value; throws Error with one line that says what is wrong with this message. */
@@ -40,6 +42,16 @@ interface SyntaxNode {
   readonly op: string;
   readonly args: unknown;
 }
+
+/** What is known of a tree once it has been looked through. */
+interface Found {
+  readonly names: ReadonlySet<string>;
+  readonly fields: ReadonlySet<string> | null;
+  readonly loops: number;
+  readonly splits: boolean;
+}
+
+const PAYLOAD = 'payload';
 
 /** What calls of matches() become: CEL's own runs on a backtracking engine. */
 const LINEAR = 'matchesInLinearTime';
@@ -89,8 +101,10 @@ export class Expressions {
   }
 
   /** Names and loops of a tree; a text where it holds what is not allowed. */
-  private inspect(root: SyntaxNode): { names: Set<string>; loops: number; splits: boolean } | string {
+  private inspect(root: SyntaxNode): Found | string {
     const names = new Set<string>();
+    const fields = new Set<string>();
+    let whole = false;
     let splits = false;
     let loops = 0;
     let problem = '';
@@ -98,7 +112,14 @@ export class Expressions {
       if (Array.isArray(node)) for (const one of node) visit(one, depth);
       if (!isNode(node)) return;
       const { op, args } = node;
+      const field = fieldOf(node);
+      if (field !== null) {
+        names.add(PAYLOAD);
+        fields.add(field);
+        return;
+      }
       if (op === 'id') names.add(String(args));
+      if (op === 'id' && args === PAYLOAD) whole = true;
       if (op === 'map' && hasPrototypeKey(args)) problem = '__proto__ is no key of an object that is written out';
       if (op !== 'rcall') {
         visit(args, depth);
@@ -114,7 +135,8 @@ export class Expressions {
       visit(given, inner);
     };
     visit(root, 0);
-    return problem === '' ? { names, loops, splits } : problem;
+    // What bounds loops is the size of the whole message.
+    return problem === '' ? { names, fields: whole || loops > 1 || splits ? null : fields, loops, splits } : problem;
   }
 
   /** Makes a call of matches() one of the linear engine; what is wrong with its pattern, or null. */
@@ -140,12 +162,17 @@ function hasPrototypeKey(entries: unknown): boolean {
   return entries.some((entry) => Array.isArray(entry) && isNode(entry[0]) && entry[0].args === '__proto__');
 }
 
-function expressionOf(
-  source: string,
-  parsed: ParseResult,
-  found: { names: Set<string>; loops: number; splits: boolean },
-): Expression {
-  const { names, loops, splits } = found;
+/** The name in payload.name and payload["name"], else null. */
+function fieldOf({ op, args }: SyntaxNode): string | null {
+  if (op !== '.' && op !== '[]') return null;
+  const [left, right] = args as readonly unknown[];
+  if (!isNode(left) || left.op !== 'id' || left.args !== PAYLOAD) return null;
+  if (op === '.') return typeof right === 'string' ? right : null;
+  return isNode(right) && right.op === 'value' && typeof right.args === 'string' ? right.args : null;
+}
+
+function expressionOf(source: string, parsed: ParseResult, found: Found): Expression {
+  const { names, fields, loops, splits } = found;
   const evaluate = (scope: Scope): unknown => {
     if (loops > 1 || splits) bound(scope, loops, splits);
     try {
@@ -154,7 +181,7 @@ function expressionOf(
       throw new Error(firstLine(error));
     }
   };
-  return { source, names, loops, evaluate };
+  return { source, names, fields, loops, evaluate };
 }
 
 /** Throws when loops in loops could take too many steps for this message. */

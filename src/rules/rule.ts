@@ -273,8 +273,8 @@ export class RunningRule implements Flushable {
     }
     const hold = publication !== null && publication.qos > 0 ? publication.hold() : null;
     hold?.add();
-    // The message that came is gone by then; what `set` has built is the rule's own.
-    const payload = this.rule.set.length > 0 ? bytes.subarray(start, end) : Uint8Array.from(bytes.subarray(start, end));
+    // The message that came is gone by then, and so is what `set` has built.
+    const payload = Uint8Array.from(bytes.subarray(start, end));
     this.pending.push({ chain, topic, payload, qos, properties, hold });
     this.parts.turn.touch(this);
   }

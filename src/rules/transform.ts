@@ -2,13 +2,14 @@
 // clock it is given. Called by rule.ts for each message and by trial.ts for samples. What a message lacks is an outcome
 // with its reason, never an exception.
 import { isUtf8 } from 'node:buffer';
-import { parseJson, writeJson } from '../base/json.ts';
+import { mayHoldLongInteger, parseJson, writeJson } from '../base/json.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import { capturesOf, fillFromJson } from '../mqtt/template.ts';
+import { capturesOf, fillFromJson, fillTemplate } from '../mqtt/template.ts';
 import { isTopicName } from '../mqtt/topic.ts';
 import type { CompiledRule, RuleSource } from './compiler.ts';
 import type { Expression, Scope } from './expression.ts';
+import { FieldReader } from './fields.ts';
 
 /** A message as a rule looks at it. */
 export interface RuleInput {
@@ -26,9 +27,20 @@ export type TransformOutcome = 'passed' | 'filtered' | 'not-json' | 'invalid-top
 
 const EPOCH = new Date(0);
 const NOTHING = new Uint8Array(0);
+const QOS = [0n, 1n, 2n] as const;
+/** Topics remembered with their results for each source; past it the memory starts again. */
+const REMEMBERED = 4096;
+/** Longer topics are not remembered: thousands of 64 KB each would fill memory. */
+const LONG_CHARACTERS = 256;
+/** Results up to this size are written into one buffer that is used again. */
+const SCRATCH_BYTES = 16_384;
+/** UTF-8 takes at most so many bytes for one UTF-16 unit. */
+const MOST_BYTES_A_UNIT = 3;
+/** Payloads up to this size are looked at byte by byte. */
+const SHORT_BYTES = 1024;
 
 export class Transform {
-  /** Results of the last run() that passed: the payload is bytes[start, end). */
+  /** Results of the last run() that passed: the payload is bytes[start, end), valid until the next run(). */
   topic = '';
   bytes: Uint8Array = NOTHING;
   start = 0;
@@ -49,29 +61,37 @@ export class Transform {
   };
   private readonly keys: readonly string[];
   private readonly needs: { readonly payload: boolean; readonly properties: boolean; readonly now: boolean };
-  private lastSource: RuleSource | null = null;
-  private lastFrom = '';
-  private lastTo = '';
+  /** Where fields of the payload are all that is read of it. */
+  private readonly fields: FieldReader | null;
+  /** Whether results may be used after the next run(): a bridge sends from their own bytes. */
+  private readonly keeps: boolean;
+  /** Made when the first object is built. */
+  private scratch: Buffer | null = null;
+  /** What topics became, for sources whose target needs no payload. */
+  private readonly filled = new Map<RuleSource, Map<string, string>>();
 
   /** @param now wall-clock milliseconds */
   constructor(rule: CompiledRule, now: () => number) {
     this.rule = rule;
     this.now = now;
     this.keys = rule.set.map(([name]) => `${JSON.stringify(name)}:`);
-    const { names } = rule;
-    const payload = names.has('payload') || rule.options.payload === 'json';
+    const { names, options } = rule;
+    this.keeps = options.toNng !== '' || options.toWebhook;
+    const payload = names.has('payload') || options.payload === 'json';
+    const isJson = options.payload === 'auto' || options.payload === 'json';
+    this.fields = isJson && rule.fields !== null ? FieldReader.of(rule.fields) : null;
     this.needs = { payload, properties: names.has('properties'), now: names.has('now') };
   }
 
   run(source: RuleSource, input: RuleInput, qos: Qos, clientId: string, username: string | null): TransformOutcome {
     const { scope, needs, rule } = this;
     scope.topic = input.topic;
-    scope.qos = BigInt(qos);
+    scope.qos = QOS[qos];
     scope.retain = input.retain;
     scope.clientId = clientId;
     scope.username = username ?? '';
     if (needs.payload) {
-      scope.payload = readPayload(rule.options.payload, input);
+      scope.payload = this.readFields(input) ?? readPayload(rule.options.payload, input);
       if (scope.payload === undefined) return 'not-json';
     }
     if (needs.properties) scope.properties = propertiesOf(input.properties);
@@ -82,6 +102,11 @@ export class Transform {
     }
     const built = this.build(input);
     return built === 'passed' ? this.fillTopic(source, input.topic) : built;
+  }
+
+  /** Null where the payload is read as a whole. */
+  private readFields({ buffer, payloadStart, payloadEnd }: RuleInput): unknown {
+    return this.fields === null ? null : this.fields.read(buffer, payloadStart, payloadEnd);
   }
 
   /**
@@ -136,44 +161,74 @@ export class Transform {
       }
     }
     if (spread !== null) json = joinSpread(json, spread);
-    this.bytes = Buffer.from(`${json}}`);
-    this.start = 0;
-    this.end = this.bytes.length;
+    this.write(`${json}}`);
     return 'passed';
+  }
+
+  private write(json: string): void {
+    this.start = 0;
+    if (this.keeps || json.length * MOST_BYTES_A_UNIT > SCRATCH_BYTES) {
+      this.bytes = Buffer.from(json);
+      this.end = this.bytes.length;
+      return;
+    }
+    this.scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+    this.bytes = this.scratch;
+    this.end = this.scratch.write(json);
   }
 
   private fillTopic(source: RuleSource, topic: string): TransformOutcome {
     const { to } = source;
-    if (!to.json && this.lastSource === source && this.lastFrom === topic) {
-      this.topic = this.lastTo;
+    if (to.json) return this.takeTopic(fillFromJson(to, topic, '', captured(source, topic), this.scope.payload));
+    let filled = this.filled.get(source);
+    if (filled === undefined) {
+      filled = new Map();
+      this.filled.set(source, filled);
+    }
+    const known = filled.get(topic);
+    if (known !== undefined) {
+      this.topic = known;
       return 'passed';
     }
-    const captures = source.captures > 0 ? capturesOf(source.filter, topic) : [];
-    let filled = to.parts.length === 0 ? topic : fillFromJson(to, topic, '', captures, this.scope.payload);
-    if (filled === null) filled = this.rule.options.fallbackTopic;
-    if (filled === '') return 'missing-field';
-    if (!isTopicName(filled)) return 'invalid-topic';
-    this.topic = filled;
-    if (!to.json) {
-      this.lastSource = source;
-      this.lastFrom = topic;
-      this.lastTo = filled;
-    }
+    const outcome = this.takeTopic(to.parts.length === 0 ? topic : fillTemplate(to, topic, '', captured(source, topic)));
+    if (outcome !== 'passed' || topic.length > LONG_CHARACTERS) return outcome;
+    if (filled.size >= REMEMBERED) filled.clear();
+    filled.set(topic, this.topic);
+    return outcome;
+  }
+
+  private takeTopic(filled: string | null): TransformOutcome {
+    const topic = filled ?? this.rule.options.fallbackTopic;
+    if (topic === '') return 'missing-field';
+    if (!isTopicName(topic)) return 'invalid-topic';
+    this.topic = topic;
     return 'passed';
   }
 }
 
+function captured(source: RuleSource, topic: string): readonly string[] {
+  return source.captures > 0 ? capturesOf(source.filter, topic) : [];
+}
+
 /** undefined where it had to be JSON and is none. */
 function readPayload(form: 'auto' | 'json' | 'text' | 'bytes', input: RuleInput): unknown {
-  const bytes = input.buffer.subarray(input.payloadStart, input.payloadEnd);
-  if (form === 'bytes') return Uint8Array.from(bytes);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const { buffer, payloadStart: start, payloadEnd: end } = input;
+  if (form === 'bytes') return Uint8Array.from(buffer.subarray(start, end));
+  const bytes = Buffer.from(buffer.buffer, buffer.byteOffset + start, end - start);
+  const short = end - start <= SHORT_BYTES;
+  const ascii = short && isAscii(bytes);
   // A JSON text is UTF-8; checking costs less than reading a text with replacement characters as JSON.
-  if (!isUtf8(text)) return form === 'json' ? undefined : form === 'text' ? text.toString() : Uint8Array.from(bytes);
-  const read = text.toString();
-  if (form === 'text') return read;
-  const value = parseJson(read);
-  return value === undefined && form === 'auto' ? read : value;
+  if (!ascii && !isUtf8(bytes)) return form === 'json' ? undefined : form === 'text' ? bytes.toString() : Uint8Array.from(bytes);
+  const text = ascii ? bytes.toString('latin1') : bytes.toString();
+  if (form === 'text') return text;
+  const value = parseJson(text, !short || mayHoldLongInteger(bytes));
+  return value === undefined && form === 'auto' ? text : value;
+}
+
+function isAscii(bytes: Uint8Array): boolean {
+  let all = 0;
+  for (let i = 0; i < bytes.length; i++) all |= bytes[i];
+  return all < 0x80;
 }
 
 function propertiesOf(properties: Properties | null): unknown {
