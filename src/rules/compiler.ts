@@ -70,8 +70,7 @@ function fieldsOf(expressions: readonly Expression[], sources: readonly RuleSour
     if (one.fields === null) return null;
     for (const field of one.fields) fields.add(field);
   }
-  for (const { to } of sources)
-    for (const part of to.parts) if (part.kind === 'json') fields.add(part.path[0]);
+  for (const { to } of sources) for (const part of to.parts) if (part.kind === 'json') fields.add(part.path[0]);
   return fields;
 }
 

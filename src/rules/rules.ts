@@ -11,6 +11,7 @@
 //   compiler.ts    Rule options into what runs: expressions compiled
 //   engine.ts      Rules on the broker: each one subscribes to its filters, so topics without rules never meet it
 //   expression.ts  Expressions of rules in CEL (Common Expression Language): compiled once, evaluated for each message
+//   fields.ts      Reads the fields of a JSON object that a rule asks for, and checks the rest
 //   metrics.ts     Metrics of rules: one table
 //   pace.ts        How often a rule may speak about a topic: only when a value has changed
 //   rule.ts        One rule that runs: a receiver of the broker for each of its filters, its counters

@@ -190,7 +190,9 @@ export class Transform {
       this.topic = known;
       return 'passed';
     }
-    const outcome = this.takeTopic(to.parts.length === 0 ? topic : fillTemplate(to, topic, '', captured(source, topic)));
+    const outcome = this.takeTopic(
+      to.parts.length === 0 ? topic : fillTemplate(to, topic, '', captured(source, topic)),
+    );
     if (outcome !== 'passed' || topic.length > LONG_CHARACTERS) return outcome;
     if (filled.size >= REMEMBERED) filled.clear();
     filled.set(topic, this.topic);
@@ -218,7 +220,8 @@ function readPayload(form: 'auto' | 'json' | 'text' | 'bytes', input: RuleInput)
   const short = end - start <= SHORT_BYTES;
   const ascii = short && isAscii(bytes);
   // A JSON text is UTF-8; checking costs less than reading a text with replacement characters as JSON.
-  if (!ascii && !isUtf8(bytes)) return form === 'json' ? undefined : form === 'text' ? bytes.toString() : Uint8Array.from(bytes);
+  if (!ascii && !isUtf8(bytes))
+    return form === 'json' ? undefined : form === 'text' ? bytes.toString() : Uint8Array.from(bytes);
   const text = ascii ? bytes.toString('latin1') : bytes.toString();
   if (form === 'text') return text;
   const value = parseJson(text, !short || mayHoldLongInteger(bytes));

@@ -35,9 +35,23 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-const PIECES = '{ } [ ] , : "temp" "unit" "k" "a b" "x" "C" "" 1 -1 0 -0 01 1. .5 0.1 21.5 123456789012345.5 999999999999999 9007199254740993 1e3 true false null tru \\u0041 "\\n" "é" "__proto__" "constructor"'
-  .split(' ')
-  .concat([' ', '\n', '\t', '"a b"', '{"temp":1}', '[1,[2,{"k":[]}]]', '"temp":21.5', ',"unit":"C"']);
+const PIECES = [
+  ...'{ } [ ] , : "temp" "unit" "k" "x" "C" "" "__proto__" "constructor" true false null tru'.split(' '),
+  ...'1 -1 0 -0 01 1. .5 0.1 21.5 123456789012345.5 999999999999999 9007199254740993 1e3'.split(' '),
+  ...[
+    '\\u0041',
+    '"\\n"',
+    '"é"',
+    ' ',
+    '\n',
+    '\t',
+    '"a b"',
+    '{"temp":1}',
+    '[1,[2,{"k":[]}]]',
+    '"temp":21.5',
+    ',"unit":"C"',
+  ],
+];
 
 describe('fields of a JSON object', () => {
   test.each([
