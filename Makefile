@@ -16,7 +16,7 @@ ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb release setup peers clean
+.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb tryimage release setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -72,6 +72,9 @@ dist: build ## the npm package as release/tidegate-<version>.tgz
 
 deb: build ## Debian packages in release/: amd64, arm64, armhf with their own Node.js, and slim (ARCHS="amd64 all" for some)
 	npx tsx scripts/deb.ts $(ARCHS)
+
+tryimage: ## build the container image and try it (root, buildah, debootstrap)
+	scripts/tryimage.sh
 
 trydeb: ## try the packages in fresh Debians (root, debootstrap, qemu-user-static for arm): ARCHS="amd64 arm64 armhf"
 	@failed=0; for arch in $(or $(ARCHS),amd64 arm64 armhf); do scripts/trydeb.sh release/tidegate_*_$$arch.deb || failed=1; done; exit $$failed
