@@ -1,6 +1,6 @@
 // What a client is answered to its QoS 1 and 2 publishes: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and
 // only after the message was accepted: routed, and durable or in a peer's queue where that is asked for. Used by
-// publish.ts and client.ts.
+// publish.ts and served.ts.
 import { Fifo } from '../base/queue.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';

@@ -1,36 +1,40 @@
 // The enhanced authentication of one client (MQTT 5.0 section 4.12): an exchange of AUTH packets at CONNECT, and again
-// whenever an open client asks for it. Made by admission.ts, which decides what being let in or refused means. Methods
-// are those of auth/.
+// whenever an open client asks for it. Made by admission.ts, which decides what its outcome means; served.ts keeps it
+// for later exchanges. Methods are those of auth/.
 import type { Access, Credentials, EnhancedExchange, EnhancedStep, Identity } from '../auth/auth.ts';
 import { ProtocolError } from '../base/errors.ts';
+import type { Frame } from '../codec/codec.ts';
+import { decodePacket } from '../codec/packet.ts';
 import { encodeAuth } from '../codec/session.ts';
-import { AUTH, type AuthPacket, type ConnectPacket } from '../mqtt/packet.ts';
+import { AUTH, type AuthPacket, type Version } from '../mqtt/packet.ts';
 import {
   BAD_AUTHENTICATION_METHOD,
   CONTINUE_AUTHENTICATION,
+  MALFORMED_PACKET,
   PROTOCOL_ERROR,
   RE_AUTHENTICATE,
   SUCCESS,
 } from '../mqtt/reason.ts';
-import { identityOf, type Refusal } from './connect.ts';
+import type { Refusal } from './checks.ts';
 
-/** What the exchange asks of its client. */
+/** What the exchange asks of its connection. */
 export interface Authenticating {
-  access(): Access;
-  /** Credentials for authenticating again; null while the client is not in. */
-  credentialsAgain(): Credentials | null;
+  readonly listener: { access(): Access };
   suspend<T>(promise: Promise<T>, then: (value: T) => void): void;
   send(packet: Buffer): void;
-  /** `data` goes into CONNACK. */
-  accepted(packet: ConnectPacket, identity: Identity, data: Uint8Array | null): void;
-  refused(packet: ConnectPacket, refusal: Refusal): void;
+}
+
+/** Who has authenticated, and the data for its CONNACK. */
+export interface Authenticated {
+  readonly identity: Identity;
+  readonly data: Uint8Array | null;
 }
 
 interface Exchange {
   readonly steps: EnhancedExchange;
-  /** Set while the CONNECT is not answered. */
-  readonly packet: ConnectPacket | null;
   readonly credentials: Credentials;
+  /** Called with the outcome at CONNECT; null = an open client authenticates again. */
+  readonly done: ((outcome: Authenticated | Refusal) => void) | null;
 }
 
 export class EnhancedAuthentication {
@@ -44,30 +48,32 @@ export class EnhancedAuthentication {
     this.client = client;
   }
 
-  /** The CONNECT has come. */
-  connect(packet: ConnectPacket, credentials: Credentials): void {
+  /** A CONNECT has come with `data`; `done` is called once, perhaps at once. */
+  connect(credentials: Credentials, data: Uint8Array | null, done: (outcome: Authenticated | Refusal) => void): void {
     const steps = this.begin(credentials);
     if ('reasonCode' in steps) {
-      this.client.refused(packet, steps);
+      done(steps);
       return;
     }
-    this.exchange = { steps, packet, credentials };
-    this.step(packet.properties?.authenticationData ?? null);
+    this.exchange = { steps, credentials, done };
+    this.step(data);
   }
 
-  /** An AUTH has come. Throws ProtocolError. */
-  auth(packet: AuthPacket): void {
+  /**
+   * An AUTH has come. Throws ProtocolError.
+   * @param again credentials of a client that is in; null while it is not
+   */
+  auth(packet: AuthPacket, again: Credentials | null): void {
     if (packet.properties?.authenticationMethod === undefined) {
       throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an Authentication Method'); // section 3.15.2.2.2
     }
     if (packet.properties.authenticationMethod !== this.method) {
       throw new ProtocolError(BAD_AUTHENTICATION_METHOD, 'AUTH with another method than CONNECT'); // [MQTT-4.12.0-5]
     }
-    const credentials = packet.reasonCode === RE_AUTHENTICATE ? this.client.credentialsAgain() : null;
-    if (credentials !== null) {
-      const steps = this.begin(credentials);
+    if (packet.reasonCode === RE_AUTHENTICATE && again !== null) {
+      const steps = this.begin(again);
       if ('reasonCode' in steps) throw new ProtocolError(steps.reasonCode, steps.why);
-      this.exchange = { steps, packet: null, credentials };
+      this.exchange = { steps, credentials: again, done: null };
     } else if (this.exchange === null || packet.reasonCode !== CONTINUE_AUTHENTICATION) {
       throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an exchange'); // [MQTT-4.12.1-1]
     }
@@ -77,7 +83,7 @@ export class EnhancedAuthentication {
   // ---- inside
 
   private begin(credentials: Credentials): EnhancedExchange | Refusal {
-    const known = this.client.access().enhanced.find((method) => method.name === this.method);
+    const known = this.client.listener.access().enhanced.find((method) => method.name === this.method);
     // [MQTT-4.12.0-1]
     if (known === undefined) return { reasonCode: BAD_AUTHENTICATION_METHOD, why: 'unknown authentication method' };
     return known.begin(credentials);
@@ -97,14 +103,14 @@ export class EnhancedAuthentication {
       return;
     }
     this.exchange = null;
-    const { packet, credentials } = exchange;
+    const { done, credentials } = exchange;
     if (step.kind === 'refuse') {
-      if (packet === null) throw new ProtocolError(step.reasonCode, step.why);
-      this.client.refused(packet, { reasonCode: step.reasonCode, why: step.why });
-    } else if (packet !== null) {
-      const identity = identityOf(credentials, step.username, this.client.access().realm);
-      this.client.accepted(packet, identity, step.data);
-    } else this.answer(SUCCESS, step.data);
+      const refusal = { reasonCode: step.reasonCode, why: step.why };
+      if (done === null) throw new ProtocolError(refusal.reasonCode, refusal.why);
+      done(refusal);
+    } else if (done === null) this.answer(SUCCESS, step.data);
+    else
+      done({ identity: identityOf(credentials, step.username, this.client.listener.access().realm), data: step.data });
   }
 
   private answer(reasonCode: number, data: Uint8Array | null): void {
@@ -113,4 +119,32 @@ export class EnhancedAuthentication {
       data === null ? { authenticationMethod: method } : { authenticationMethod: method, authenticationData: data };
     this.client.send(encodeAuth({ type: AUTH, reasonCode, properties }));
   }
+}
+
+/** Hands an AUTH packet to the client's exchange. Throws ProtocolError where AUTH may not come. */
+export function takeAuth(
+  enhanced: EnhancedAuthentication | null,
+  version: Version,
+  buffer: Buffer,
+  frame: Frame,
+  again: Credentials | null,
+): void {
+  if (version < 5) throw new ProtocolError(MALFORMED_PACKET, 'packet type 15 before MQTT 5.0');
+  const packet = decodePacket(version, buffer, frame) as AuthPacket;
+  if (enhanced === null) throw new ProtocolError(PROTOCOL_ERROR, 'AUTH without an Authentication Method in CONNECT'); // [MQTT-4.12.0-7]
+  enhanced.auth(packet, again);
+}
+
+/** Who has authenticated: the methods know local users only. */
+function identityOf(credentials: Credentials, username: string, realm: string): Identity {
+  return {
+    clientId: credentials.clientId,
+    username,
+    remoteAddress: credentials.remoteAddress,
+    listener: credentials.listener,
+    realm,
+    via: 'users',
+    claims: null,
+    internal: false,
+  };
 }

@@ -1,5 +1,5 @@
 // The receiving half of QoS 2: which packet ids of a session stand for a message that has come and is not released yet
-// (MQTT 5.0 and 3.1.1 section 4.3.3). One per connection; publish.ts begins exchanges, client.ts passes PUBREL, acks.ts
+// (MQTT 5.0 and 3.1.1 section 4.3.3). One per connection; publish.ts begins exchanges, served.ts passes PUBREL, acks.ts
 // says how the messages fared. An identifier is remembered only with its message: a refusal frees it, whatever has
 // become of the connection that brought it.
 import type { Hold, Publication } from '../mqtt/message.ts';

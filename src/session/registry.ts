@@ -1,12 +1,12 @@
 // All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are
-// due. Called by connect.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
+// due. Called by opening.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
 // section 3.1.2.4.
 import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import type { RestoredSession, StoredSession, StoredSubscription, StoredWill } from '../store/store.ts';
-import { capExpiry } from './connect.ts';
+import { capExpiry } from './opening.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
 import { put } from './subscribe.ts';

@@ -7,12 +7,14 @@
 //
 // Map (made by `make docs`):
 //   acks.ts         What a client is answered to its QoS 1 and 2 publishes
-//   admission.ts    From a CONNECT to a client that is let in, or is not: limits, who it is
+//   admission.ts    A client on its way in: runs the steps of connect.ts, waits where one has to, and answers a refusal
 //   assembler.ts    A packet that arrives in pieces: its bytes are collected here once
 //   budget.ts       The memory that all clients together may hold in unsent output and queues
 //   caps.ts         Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages
+//   checks.ts       What is checked at CONNECT before anything of an older connection is touched
 //   client.ts       One connection that speaks MQTT
-//   connect.ts      CONNECT as a list of named steps (MQTT 5.0 section 3.1.4, 3.1.1 section 3.1.4)
+//   connack.ts      CONNACK: what a client is told when it is let in, and when it is not
+//   connect.ts      CONNECT as an array of named steps: read CONNECT_STEPS from top to bottom
 //   contest.ts      Two programs that share a client id throw each other off for ever, and their users blame the broker
 //   enhanced.ts     The enhanced authentication of one client (MQTT 5.0 section 4.12)
 //   exchanges.ts    The receiving half of QoS 2
@@ -21,12 +23,15 @@
 //   hint.ts         What a peer that does not speak MQTT seems to speak: a word for the log
 //   intake.ts       The one buffer that all connections of a broker read to
 //   named.ts        The topic of each PUBLISH of one connection: by its bytes or its alias
+//   opening.ts      The session that a client gets: an older connection of its client id ends
 //   origin.ts       What is kept of a client with its messages and session
 //   pace.ts         Time on the event loop for work that one client's input leads to
+//   peer.ts         One connection as the rest of session/ sees it: what its phases
 //   publish.ts      PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota
 //   reader.ts       The bytes of one connection as packets, in the order they came
 //   registry.ts     All sessions of a broker: who has which client id, what happens when a connection ends
 //   run.ts          A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets
+//   served.ts       What a client has that is let in: its session
 //   slices.ts       Work that one packet asks for in many steps
 //   stall.ts        A client that does not read what it is sent
 //   state.ts        One session: what MQTT keeps for a client id, connected or not

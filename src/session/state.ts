@@ -1,5 +1,5 @@
 // One session: what MQTT keeps for a client id, connected or not (MQTT 5.0 section 4.1, 3.1.1 section 3.1.2.4).
-// Owned by registry.ts, used by client.ts and its steps. Must not touch connections except through `client`.
+// Owned by registry.ts, used by served.ts and opening.ts. Must not touch connections except through `client`.
 
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Timer } from '../base/clock.ts';
@@ -7,8 +7,8 @@ import type { SessionOutbox } from '../delivery/delivery.ts';
 import type { Hold, Origin } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { StoredSubscription } from '../store/store.ts';
-import type { Client } from './client.ts';
 import { lasting, originOf, sameArrival } from './origin.ts';
+import type { Peer } from './peer.ts';
 import type { Core } from './session.ts';
 import { Verdicts } from './verdicts.ts';
 
@@ -35,7 +35,7 @@ export class Session {
   keepAlive = 0;
   /** Seconds; NEVER = does not end. */
   expiryInterval = 0;
-  client: Client | null = null;
+  client: Peer | null = null;
   /** Made by the configuration: the first user that continues it owns it. */
   unclaimed = false;
   will: Will | null = null;

@@ -1,5 +1,5 @@
 // SUBACK and UNSUBACK: when they leave and what they say (MQTT 5.0 sections 3.9 and 3.11, 3.1.1 sections 3.9 and 3.11).
-// Made by client.ts for one SUBSCRIBE or UNSUBSCRIBE. What a session keeps is acknowledged when it is stored; what
+// One per client, made by served.ts. What a session keeps is acknowledged when it is stored; what
 // could not be stored is taken back, and the answer says so.
 import { encodeSuback, encodeUnsuback } from '../codec/subscribe.ts';
 import { Hold } from '../mqtt/message.ts';
@@ -15,8 +15,6 @@ export interface Answered {
   isOpen(): boolean;
   send(packet: Buffer): void;
   disconnect(reasonCode: number, why: string): void;
-  /** The client takes reason strings. */
-  readonly reasonStrings: boolean;
 }
 
 export class SubscriptionAnswers {
@@ -24,12 +22,15 @@ export class SubscriptionAnswers {
   private readonly session: Session;
   private readonly version: Version;
   private readonly client: Answered;
+  private readonly reasonStrings: boolean;
 
-  constructor(core: Core, session: Session, version: Version, client: Answered) {
+  /** @param reasonStrings the client takes them */
+  constructor(core: Core, session: Session, version: Version, client: Answered, reasonStrings: boolean) {
     this.core = core;
     this.session = session;
     this.version = version;
     this.client = client;
+    this.reasonStrings = reasonStrings;
   }
 
   /** Answers a SUBSCRIBE; stored messages of the new subscriptions follow. */
@@ -97,7 +98,7 @@ export class SubscriptionAnswers {
 
   /** A reason string for the first failure, where the client wants one and it fits [MQTT-3.1.2-29]. */
   private explain(reasonCodes: readonly number[]): Properties | null {
-    const failure = this.client.reasonStrings ? reasonCodes.find((code) => code >= 0x80) : undefined;
+    const failure = this.reasonStrings ? reasonCodes.find((code) => code >= 0x80) : undefined;
     return failure === undefined ? null : { reasonString: reasonText(failure) };
   }
 }

@@ -1,5 +1,5 @@
 // SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11): which filters are granted, and what stored messages they
-// bring. Called by client.ts and suback.ts; gives the codes, suback.ts sends them. May have to wait for an authorizer,
+// bring. Called by served.ts and suback.ts; gives the codes, suback.ts sends them. May have to wait for an authorizer,
 // or for its turn.
 
 import type { Access } from '../auth/auth.ts';
@@ -21,7 +21,7 @@ import {
 import { exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Cap } from './caps.ts';
-import { mostQos } from './connect.ts';
+import { mostQos } from './checks.ts';
 import { sourceMayWrite } from './origin.ts';
 import type { Core } from './session.ts';
 import { inSlices } from './slices.ts';

@@ -1,5 +1,5 @@
 // What a session weighs in the ledger, and how much clients may make the gateway hold while they are connected. Used by
-// registry.ts, connect.ts, reader.ts and named.ts: one place for what is counted, so that nothing a client can grow is
+// registry.ts, checks.ts, reader.ts and named.ts: one place for what is counted, so that nothing a client can grow is
 // left out.
 import type { Identity } from '../auth/auth.ts';
 import { BUFFER_BYTES, OBJECT_BYTES, textBytes } from '../base/ledger.ts';

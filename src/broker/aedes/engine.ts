@@ -25,7 +25,7 @@ import { exceedsLevels, isTopicName } from '../../mqtt/topic.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../../router/topics.ts';
 import { Budget } from '../../session/budget.ts';
 import { Caps } from '../../session/caps.ts';
-import { checkLimits, type Refusal } from '../../session/connect.ts';
+import { checkLimits, type Refusal } from '../../session/checks.ts';
 import { Contests } from '../../session/contest.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';

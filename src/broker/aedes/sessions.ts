@@ -4,7 +4,8 @@ import type { Access, Credentials, Identity } from '../../auth/auth.ts';
 import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { ConnectPacket } from '../../mqtt/packet.ts';
-import { credentialsOf, foreignOwner } from '../../session/connect.ts';
+import { foreignOwner } from '../../session/checks.ts';
+import { credentialsOf } from '../../session/connect.ts';
 import type { Core } from '../../session/session.ts';
 import type { Front } from './front.ts';
 import type { AedesClient, AedesPacket, Persistence } from './parts.ts';
@@ -56,13 +57,7 @@ export class AedesSessions {
     }
     // A client without an id has been given one by aedes.
     const packet = { ...connect, clientId: client.id };
-    const credentials = credentialsOf(
-      packet,
-      connection.remoteAddress,
-      listener.name,
-      connection.tls,
-      () => front.destroyed,
-    );
+    const credentials = credentialsOf(packet, connection, listener.name, () => front.destroyed);
     const decide = (result: Awaited<ReturnType<Access['authenticator']['authenticate']>>): void => {
       if (front.destroyed || this.parts.stopping()) return;
       if (!result.accepted) {

@@ -209,8 +209,8 @@ export class NativeBroker implements Broker {
       return;
     }
     const client = new Client(this.core, this.registry, connection, listener, this.forget);
-    client.onOpened = (_, session) => this.emit({ kind: 'connected', client: this.view(session) });
-    client.onClosed = (_, session, reason, reasonCode) =>
+    client.onOpened = (session) => this.emit({ kind: 'connected', client: this.view(session) });
+    client.onClosed = (session, reason, reasonCode) =>
       this.emit({ kind: 'disconnected', client: this.view(session), reason, reasonCode });
     this.clients_.add(client);
     this.core.ledger.add('connections', CONNECTION_BYTES);
