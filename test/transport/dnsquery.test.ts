@@ -16,25 +16,41 @@ function answer(question: DecodedPacket, answers: Answer[], fields: object = {})
   return dnsPacket.encode({ type: 'response', id: question.id, questions: question.questions, answers, ...fields });
 }
 
+/** Sockets for UDP and TCP on one port of the system's choice; a port that TCP cannot have is left for the next. */
+async function bothOnOnePort(tcp: Server | null): Promise<Socket> {
+  for (let tries = 0; ; tries++) {
+    const socket = createSocket('udp4');
+    await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+    if (tcp === null) return socket;
+    const listening = new Promise<unknown>((resolve) => {
+      tcp.once('listening', () => resolve(null)).once('error', resolve);
+    });
+    tcp.listen(socket.address().port, '127.0.0.1');
+    const error = await listening;
+    tcp.removeAllListeners('listening').removeAllListeners('error');
+    if (error === null) return socket;
+    socket.close();
+    if (tries === 20) throw error;
+  }
+}
+
 /** A name server over UDP, and over TCP on the same port where `tcp` is given. Gives its "host:port". */
 async function nameServer(udp: Reply, tcp?: Reply): Promise<string> {
-  const socket: Socket = createSocket('udp4');
+  const server =
+    tcp === undefined
+      ? null
+      : createServer((connection) => {
+          connection.on('data', (message: Buffer) => {
+            for (const bytes of tcp(dnsPacket.streamDecode(message) as DecodedPacket)) connection.write(bytes);
+          });
+        });
+  if (server !== null) open.push(server);
+  const socket = await bothOnOnePort(server);
   open.push(socket);
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
   socket.on('message', (message, from) => {
     for (const bytes of udp(dnsPacket.decode(message))) socket.send(bytes, from.port, from.address);
   });
-  const { port } = socket.address();
-  if (tcp !== undefined) {
-    const server: Server = createServer((connection) => {
-      connection.on('data', (message: Buffer) => {
-        for (const bytes of tcp(dnsPacket.streamDecode(message) as DecodedPacket)) connection.write(bytes);
-      });
-    });
-    open.push(server);
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  }
-  return `127.0.0.1:${port}`;
+  return `127.0.0.1:${socket.address().port}`;
 }
 
 const ask = (server: string, type: 'A' | 'AAAA' | 'SRV', timeoutMs = 2000, signal = new AbortController().signal) =>
