@@ -11,7 +11,8 @@ import type { LoadResult } from '../../src/cli/bench/run.ts';
 import { encodeConnect } from '../../src/codec/connect.ts';
 import { encodeSubscribe, encodeUnsubscribe } from '../../src/codec/subscribe.ts';
 import { CONNECT, SUBSCRIBE, UNSUBSCRIBE } from '../../src/mqtt/packet.ts';
-import { freePort, Server } from './server.ts';
+import { freePort } from '../harness/port.ts';
+import { Server } from './server.ts';
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 

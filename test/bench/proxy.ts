@@ -10,7 +10,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { LoadResult } from '../../src/cli/bench/run.ts';
-import { freePort } from './server.ts';
+import { freePort } from '../harness/port.ts';
 
 interface Scenario {
   readonly name: string;

@@ -5,26 +5,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { freePort } from '../harness/port.ts';
 
 const READY_MS = 15_000;
 
 /** Free loopback ports, all different: they are held until the last one is known. */
 async function freePorts(count: number): Promise<number[]> {
-  const servers: net.Server[] = [];
-  for (let i = 0; i < count; i++) {
-    const server = net.createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    servers.push(server);
-  }
-  const ports = servers.map((server) => (server.address() as net.AddressInfo).port);
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  const ports: number[] = [];
+  while (ports.length < count) ports.push(await freePort());
   return ports;
-}
-
-/** A free loopback port. */
-export async function freePort(): Promise<number> {
-  const [port] = await freePorts(1);
-  return port;
 }
 
 function connects(port: number): Promise<boolean> {

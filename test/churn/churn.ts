@@ -9,6 +9,7 @@ import { encodePublish } from '../../src/codec/publish.ts';
 import { encodeSubscribe } from '../../src/codec/subscribe.ts';
 import { CONNECT, type Qos, SUBSCRIBE, type Version } from '../../src/mqtt/packet.ts';
 import { KillGateway, type Program } from '../harness/killgateway.ts';
+import { freePort } from '../harness/port.ts';
 import type { Random } from '../harness/random.ts';
 import { reachable } from './snapshot.ts';
 
@@ -249,13 +250,4 @@ export class Churn {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -5,7 +5,8 @@ import { connect as dial } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { converted } from '../harness/converting.ts';
 import { testGateway } from '../harness/gateway.ts';
-import { freePort, Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 import { Random } from '../harness/random.ts';
 import { LOCAL_TOPICS, RemoteEar, randomBridge } from './moveinremote.ts';
 

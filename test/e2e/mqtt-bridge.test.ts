@@ -7,7 +7,8 @@ import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 
 import { afterEach, describe, expect, test } from 'vitest';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort, Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 let undo: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

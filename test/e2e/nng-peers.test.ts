@@ -2,29 +2,18 @@
 // and ipc. Skipped, with the reason, where a program is not installed.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Protocol, SpOptions, SpSocket } from '../../src/sp/sp.ts';
 import { Authority, hasOpenssl, serverTls } from '../harness/certificates.ts';
+import { freePort } from '../harness/port.ts';
 import { SP_DEFAULTS, sendText, testDriver, Watch } from '../harness/spsockets.ts';
 
 const PROGRAMS = [
   { program: 'nngcat', debian: 'nng-utils' },
   { program: 'nanocat', debian: 'nanomsg-utils' },
 ];
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 /** Kills a program and waits until it is gone. */
 function ended(child: ChildProcess): Promise<void> {

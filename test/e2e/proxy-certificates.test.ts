@@ -8,7 +8,7 @@ import { connectAsync, type MqttClient } from 'mqtt';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Authority, hasOpenssl, type KeyPair } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\nauth.allow_anonymous = true\n';
 const undo: (() => Promise<unknown>)[] = [];

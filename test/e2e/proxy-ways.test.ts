@@ -7,7 +7,7 @@ import { connectAsync } from 'mqtt';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\nauth.allow_anonymous = true\n';
 const V1 = 'PROXY TCP4 203.0.113.7 198.51.100.2 51000 1883\r\n';

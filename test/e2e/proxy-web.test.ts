@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 /** CONNECT of 3.1.1, client id "dev". */
 const CONNECT = Buffer.from('100f00044d515454040200000003646576', 'hex');

@@ -10,7 +10,8 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort, Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\nauth.allow_anonymous = true\n';
 const hasMosquitto = programPath('mosquitto') !== null;

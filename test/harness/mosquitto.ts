@@ -1,9 +1,9 @@
 // A real mosquitto on a free loopback port, for tests that need a peer not written here. Skipped by its users when not installed.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from './port.ts';
 
 /** The path of a program, /usr/sbin included, or null. */
 export function programPath(name: string): string | null {
@@ -13,18 +13,6 @@ export function programPath(name: string): string | null {
   } catch {
     return null;
   }
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        typeof address === 'object' && address !== null ? resolve(address.port) : reject(new Error('no port')),
-      );
-    });
-  });
 }
 
 const LOG_TEXT = 20_000;

@@ -1,9 +1,10 @@
 // A Redis server of the test's own on a port the system chooses, nothing on disk. Tests that need one are skipped where it is missing.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { freePort } from './port.ts';
 
 /** Why tests with Redis cannot run here, null = they can. */
 export function noRedis(): string | null {
@@ -16,15 +17,6 @@ export interface TestRedis {
   pause(): Promise<void>;
   stop(): Promise<void>;
   start(): Promise<void>;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 async function answers(port: number): Promise<boolean> {

@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { matches } from '../../src/mqtt/topic.ts';
 import { testGateway } from './gateway.ts';
-import { freePort, programPath } from './mosquitto.ts';
+import { programPath } from './mosquitto.ts';
+import { freePort } from './port.ts';
 import { Random } from './random.ts';
 
 export interface CrowdOptions {

@@ -3,7 +3,6 @@
 // docs/interop.md. Exit code 1 when a cell fails that can work.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +11,7 @@ import type { NngBridgeOptions } from '../../src/bridge/bridge.ts';
 import type { LocalClient } from '../../src/broker/broker.ts';
 import { Authority, clientTls, serverTls } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
+import { freePort } from '../harness/port.ts';
 import { type Mode, type PeerProgram, type Place, peerPrograms, type Scheme, type Sender } from './peers.ts';
 
 const { values: options } = parseArgs({
@@ -36,17 +36,6 @@ function body(i: number): Buffer {
   bytes.write(HEAD + String(i).padStart(8, '0'));
   for (let at = HEAD.length + 8; at < BYTES; at++) bytes[at] = (i * 31 + at * 7) & 255;
   return bytes;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 class Matrix {

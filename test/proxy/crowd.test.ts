@@ -3,7 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Crowd } from '../harness/crowd.ts';
-import { freePort, Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 import { ProxyProcess } from '../harness/proxyprocess.ts';
 
 const able = programPath('mosquitto') !== null && process.platform === 'linux';

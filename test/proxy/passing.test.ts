@@ -8,7 +8,8 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
-import { freePort, programPath } from '../harness/mosquitto.ts';
+import { programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 import { connectBytes } from '../harness/proxyparts.ts';
 
 const BASE = 'listeners.tcp { bind = "127.0.0.1:0" }\npersistence { enable = false }\n';

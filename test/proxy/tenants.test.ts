@@ -4,7 +4,8 @@
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { afterEach, describe, expect, it } from 'vitest';
 import { testGateway } from '../harness/gateway.ts';
-import { freePort, Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { Mosquitto, programPath } from '../harness/mosquitto.ts';
+import { freePort } from '../harness/port.ts';
 
 const undo: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

@@ -1,5 +1,4 @@
 // The driver over libnanomsg: the common contract as far as the library goes. Skipped, with the reason, where the package is not built.
-import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { errorText, GatewayError } from '../../src/base/errors.ts';
@@ -7,6 +6,7 @@ import { Turn } from '../../src/base/turn.ts';
 import { nanomsgDriver } from '../../src/sp/nanomsg.ts';
 import type { SpDriver } from '../../src/sp/sp.ts';
 import { spContract } from '../contract/sp.ts';
+import { freePort } from '../harness/port.ts';
 import { SP_DEFAULTS } from '../harness/spsockets.ts';
 
 const load = (): Promise<SpDriver> => nanomsgDriver({ clock: systemClock, turn: new Turn() });
@@ -63,17 +63,6 @@ if (missing !== null) {
       socket.listen(url);
       await listening;
       await socket.stop(0);
-    });
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
     });
   });
 }
