@@ -8,6 +8,7 @@
 //   keeping.ts           One bridge's part of the journal: numbers what is kept
 //   rate.ts              A rate limit for one rule: so many messages a second on average, a second's worth at once
 //   supervisor.ts        Owns all bridges of a gateway, to NNG and to remote MQTT brokers: starts and stops them, adds
+//   trace.ts             The trace header that eKuiper and Neuron put in front of a payload, and its ids as W3C text
 //   mqtt/acks.ts         What a remote broker is answered to its QoS 1 and 2 messages
 //   mqtt/bridge.ts       A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take
 //   mqtt/bridges.ts      Bridges to remote brokers for the supervisor: makes their workers
@@ -45,7 +46,6 @@
 //   nng/rules.ts         What NNG bridge rules mean, pure: which bytes a message becomes (MQTT to NNG)
 //   nng/spool.ts         What NNG bridges keep for peers that are not there
 //   nng/taps.ts          Who wants the messages that come in through NNG bridges, by the name of the bridge
-//   nng/trace.ts         The trace header that eKuiper and Neuron put in front of a payload, and its ids as W3C text
 //   nng/transform.ts     Payloads in another form: base64 text for peers that cannot take bytes
 import type { Qos } from '../mqtt/packet.ts';
 import type { Overflow, PipeView } from '../sp/sp.ts';
@@ -62,7 +62,7 @@ export type PayloadForm = 'raw' | 'base64' | 'json';
 
 /** topic: topic part, delimiter, payload. payload: the payload alone. */
 export type FrameForm = 'topic' | 'payload';
-/** What happens to the 26 bytes of a trace header in front of a payload (bridge/nng/trace.ts). */
+/** What happens to the 26 bytes of a trace header in front of a payload (bridge/trace.ts). */
 export type TraceForm = 'strip' | 'keep' | 'add';
 
 /** One entry of `forwards`: MQTT to NNG. */

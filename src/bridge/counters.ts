@@ -102,6 +102,25 @@ export type DropReason =
   | 'too-large'
   | 'refused-by-remote';
 
+/** What each kind of rule may count: series are there from the start, as 0. */
+export const DROPS = {
+  /** MQTT to NNG. */
+  out: ['loop', 'rate', 'no-peer', 'overflow', 'store-full', 'stopped'],
+  /** NNG to MQTT. */
+  in: ['rate', 'denied', 'invalid-topic', 'refused', 'empty-payload', 'payload-form', 'missing-field'],
+  /** Requests to a local process. */
+  ask: ['no-response-topic', 'timeout', 'stopped', 'queue-full', 'denied', 'invalid-topic', 'refused'],
+  /** Requests of a local process. */
+  answer: ['no-peer', 'refused'],
+  /** To a remote broker. */
+  forward: [
+    ...(['loop', 'invalid-topic', 'missing-field', 'slow', 'away', 'queue-full', 'store-full', 'expired'] as const),
+    ...(['too-large', 'refused-by-remote', 'stopped'] as const),
+  ],
+  /** From a remote broker. */
+  fetch: ['loop', 'denied', 'refused', 'invalid-topic', 'missing-field'],
+} as const satisfies Record<string, readonly DropReason[]>;
+
 /** Counters of one rule; a rule at the same place of the same bridge goes on counting. */
 export class RuleCounters {
   readonly matched: Cell;
@@ -111,27 +130,33 @@ export class RuleCounters {
   private readonly labels: { readonly bridge: string; readonly type: BridgeType; readonly rule: string };
   private readonly drops = new Map<DropReason, Cell>();
 
-  /** @param rule index in the configuration, or a word for what is no rule */
-  constructor(metrics: Metrics, bridge: string, type: BridgeType, rule: string) {
+  /**
+   * @param rule index in the configuration, or a word for what is no rule
+   * @param reasons what it may count, a row of DROPS
+   */
+  constructor(metrics: Metrics, bridge: string, type: BridgeType, rule: string, reasons: readonly DropReason[]) {
     this.metrics = metrics;
     this.labels = { bridge, type, rule };
     this.matched = metrics.cell(BRIDGE_METRICS.matched, this.labels);
     this.forwarded = metrics.cell(BRIDGE_METRICS.forwarded, this.labels);
     this.bytes = metrics.cell(BRIDGE_METRICS.bytes, this.labels);
+    for (const reason of reasons) this.cellOf(reason);
   }
 
   drop(reason: DropReason): void {
-    let cell = this.drops.get(reason);
-    if (cell === undefined) {
-      cell = this.metrics.cell(BRIDGE_METRICS.dropped, { ...this.labels, reason });
-      this.drops.set(reason, cell);
-    }
+    const cell = this.drops.get(reason) ?? this.cellOf(reason);
     cell.value++;
   }
 
   view(index: number): RuleView {
     const dropped: Record<string, number> = {};
-    for (const [reason, cell] of this.drops) dropped[reason] = cell.value;
+    for (const [reason, cell] of this.drops) if (cell.value > 0) dropped[reason] = cell.value;
     return { index, matched: this.matched.value, forwarded: this.forwarded.value, bytes: this.bytes.value, dropped };
+  }
+
+  private cellOf(reason: DropReason): Cell {
+    const cell = this.metrics.cell(BRIDGE_METRICS.dropped, { ...this.labels, reason });
+    this.drops.set(reason, cell);
+    return cell;
   }
 }

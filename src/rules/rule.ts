@@ -18,7 +18,10 @@ import type { RuleOptions, RuleStatus } from './rules.ts';
 import { type RuleInput, Transform } from './transform.ts';
 
 /** What every rule may count; series are there from the start. */
-const DROP_REASONS = ['filtered', 'error', 'loop', 'unchanged', 'throttled'];
+const DROP_REASONS = [
+  ...['filtered', 'error', 'not-json', 'missing-field', 'invalid-topic', 'loop', 'unchanged', 'throttled'],
+  'refused',
+];
 
 /** Where messages come from and go to apart from the broker. */
 export interface RuleTargets {
@@ -92,7 +95,9 @@ export class RunningRule implements Flushable {
     this.transform = new Transform(rule, () => parts.clock.now());
     this.matched = parts.metrics.cell(RULE_METRICS.matched, { rule: options.name });
     this.passed = parts.metrics.cell(RULE_METRICS.passed, { rule: options.name });
-    for (const reason of DROP_REASONS) parts.metrics.cell(RULE_METRICS.dropped, { rule: options.name, reason });
+    const elsewhere = [...(options.toNng === '' ? [] : ['no-bridge']), ...(options.toWebhook ? ['no-webhook'] : [])];
+    for (const reason of [...DROP_REASONS, ...elsewhere])
+      parts.metrics.cell(RULE_METRICS.dropped, { rule: options.name, reason });
     this.changes = rule.changed === null ? null : new Changes(options.by);
     this.throttle =
       options.throttleMs > 0 ? new Throttle(options.throttleMs, parts.clock, (kept) => this.sendLater(kept)) : null;

@@ -461,7 +461,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     outbox.maxInflight = options.maxInflight;
     outbox.counters = this.forwards.map((rule) => rule.counters);
     // Made when there is something to count: a rule was taken away while its messages wait.
-    outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed');
+    outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed', []);
     for (const { subscription } of this.forwards) if (subscription.topicFilter !== '') client?.subscribe(subscription);
     this.log('info', 'MQB-RULES', {
       ...this.labels,

@@ -10,6 +10,7 @@ import type { Properties } from '../../mqtt/property.ts';
 import { NOT_AUTHORIZED, QUOTA_EXCEEDED, reasonText, SUCCESS, TOPIC_NAME_INVALID } from '../../mqtt/reason.ts';
 import { isShared } from '../../mqtt/topic.ts';
 import { BRIDGE_METRICS } from '../counters.ts';
+import type { Traced } from '../trace.ts';
 import type { MqttBridgeOptions, MqttParts, MqttSubscription } from './options.ts';
 import type { Remote } from './remote.ts';
 import { FetchRule } from './rules.ts';
@@ -20,6 +21,8 @@ export interface Loops {
   crossed(properties: Properties | null): boolean;
   marked(properties: Properties | null): Properties | null;
 }
+
+type Payload = Pick<Traced, 'bytes' | 'start' | 'end' | 'properties'>;
 
 export class Fetcher {
   rules: readonly FetchRule[] = [];
@@ -86,7 +89,7 @@ export class Fetcher {
     const code = this.byRules(publication, identifiers);
     if (code >= 0) return code;
     const { topic, retain } = publication;
-    if (this.transparent?.wants(topic) === true) return this.publish(publication, topic, retain);
+    if (this.transparent?.wants(topic) === true) return this.publish(publication, plainOf(publication), topic, retain);
     this.unmatched.value++;
     this.warn('warn', 'MQB-UNMATCHED', { ...this.labels, topic });
     return SUCCESS;
@@ -104,19 +107,17 @@ export class Fetcher {
     if (identifiers !== null && this.options.subProperties.identifier === null) {
       for (const identifier of identifiers) {
         const rule: FetchRule | undefined = rules[identifier - 1];
-        const topic = rule?.topic(publication.topic);
-        if (topic !== undefined) code = Math.max(code, this.accept(rule, publication, topic));
+        if (rule?.takes(publication.topic) === true) code = Math.max(code, this.accept(rule, publication));
       }
       return code;
     }
     for (const rule of rules) {
-      const topic = rule.topic(publication.topic);
-      if (topic !== undefined) return this.accept(rule, publication, topic);
+      if (rule.takes(publication.topic)) return this.accept(rule, publication);
     }
     return code;
   }
 
-  private accept(rule: FetchRule, publication: Publication, topic: string | null): number {
+  private accept(rule: FetchRule, publication: Publication): number {
     const { counters, options } = rule;
     counters.matched.value++;
     // No Local holds only for what comes straight back; this is for what has gone round.
@@ -124,21 +125,30 @@ export class Fetcher {
       counters.drop('loop');
       return SUCCESS;
     }
+    const topic = rule.topic(publication);
+    if (topic === undefined) {
+      counters.drop('missing-field');
+      return TOPIC_NAME_INVALID;
+    }
+    const traced = rule.trace(publication);
     const code =
-      topic === null ? TOPIC_NAME_INVALID : this.publish(publication, topic, options.retain ?? publication.retain);
+      topic === null
+        ? TOPIC_NAME_INVALID
+        : this.publish(publication, traced, topic, options.retain ?? publication.retain);
     if (code === SUCCESS) {
       counters.forwarded.value++;
-      counters.bytes.value += publication.payloadEnd - publication.payloadStart;
+      counters.bytes.value += traced.end - traced.start;
     } else if (code === NOT_AUTHORIZED) counters.drop('denied');
     else counters.drop(code === QUOTA_EXCEEDED ? 'refused' : 'invalid-topic');
     return code;
   }
 
-  private publish(publication: Publication, topic: string, retain: boolean): number {
+  private publish(publication: Publication, payload: Payload, topic: string, retain: boolean): number {
     const { client } = this;
     if (client === null) return QUOTA_EXCEEDED;
-    const { buffer, payloadStart, payloadEnd, qos, properties } = publication;
-    const outcome = client.publish(topic, buffer, payloadStart, payloadEnd, qos, retain, this.loops.marked(properties));
+    const { bytes, start, end, properties } = payload;
+    const { qos } = publication;
+    const outcome = client.publish(topic, bytes, start, end, qos, retain, this.loops.marked(properties));
     if (outcome === 'denied') return NOT_AUTHORIZED;
     if (outcome === 'invalid-topic') return TOPIC_NAME_INVALID;
     if (outcome === 'refused') return QUOTA_EXCEEDED;
@@ -202,6 +212,10 @@ export class Fetcher {
       },
     };
   }
+}
+
+function plainOf({ buffer: bytes, payloadStart: start, payloadEnd: end, properties }: Publication): Payload {
+  return { bytes, start, end, properties };
 }
 
 function requestOf(rule: MqttSubscription): SubscriptionRequest {

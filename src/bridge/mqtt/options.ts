@@ -9,6 +9,7 @@ import type { BlockPool } from '../../base/writer.ts';
 import type { Broker } from '../../broker/broker.ts';
 import type { Qos, Version } from '../../mqtt/packet.ts';
 import type { Connection, DialTarget, TlsClientOptions } from '../../transport/transport.ts';
+import type { TraceForm } from '../bridge.ts';
 import type { OutboxJournal } from './records.ts';
 import type { SessionJournal } from './session.ts';
 
@@ -28,6 +29,10 @@ export interface MqttForward {
   readonly retain: boolean | null;
   /** Retained messages that match are sent each time the bridge connects. */
   readonly stored?: boolean;
+  /** Topic where a {json:} field of remoteTopic is missing; absent or "" = the message is dropped. */
+  readonly fallbackTopic?: string;
+  /** Absent = keep. */
+  readonly trace?: TraceForm;
   readonly prefix: string;
   readonly suffix: string;
 }
@@ -43,6 +48,10 @@ export interface MqttSubscription {
   readonly retainAsPublished: boolean;
   readonly retainHandling: 0 | 1 | 2;
   readonly noLocal: boolean;
+  /** Topic where a {json:} field of localTopic is missing; absent or "" = the message is dropped. */
+  readonly fallbackTopic?: string;
+  /** Absent = keep. */
+  readonly trace?: TraceForm;
   readonly prefix: string;
   readonly suffix: string;
 }

@@ -1,6 +1,7 @@
 // How a bridge to a remote broker renames topics: filter and target from a rule, prefix and suffix around. Pure. Called
 // by rules.ts for each topic that is new; results are remembered. What comes out is a Topic Name or null: a wildcard
 // never leaves. Source: docs/mqtt-bridges.md; NanoMQ's remote_topic, local_topic, prefix and suffix.
+import { fillFromJson, parseTemplate, type Template } from '../../mqtt/template.ts';
 import { captures, isTopicName, levels, matches } from '../../mqtt/topic.ts';
 
 export interface TopicMapping {
@@ -17,7 +18,10 @@ const REMEMBERED = 1000;
 const LONG_CHARACTERS = 256;
 
 export class TopicMapper {
+  /** Whether the target has {json:} fields: then mapFrom() names topics, and map() is not to be used. */
+  readonly json: boolean;
   private readonly mapping: TopicMapping;
+  private readonly template: Template;
   /** True when every topic becomes the same one. */
   private readonly constant: string | null | undefined;
   private readonly keeps: boolean;
@@ -27,20 +31,31 @@ export class TopicMapper {
   constructor(mapping: TopicMapping) {
     this.mapping = mapping;
     const { target, prefix, suffix } = mapping;
+    this.template = parseTemplate(target, 0, ['json']);
+    this.json = this.template.json;
     this.keeps = target === '' && prefix === '' && suffix === '';
     const fixed = target !== '' && !/[+#]/.test(target);
     this.constant = fixed ? named(prefix + target + suffix) : undefined;
   }
 
-  /** The new name of any topic; undefined when the filter does not match it. */
-  take(topic: string): string | null | undefined {
+  /**
+   * The new name of `topic`, which matches the filter, with the fields of the payload's JSON; null when it cannot be a
+   * Topic Name, undefined when a field is missing. A field brings no wildcard, so those of the target are the rule's.
+   */
+  mapFrom(topic: string, value: unknown): string | null | undefined {
+    const target = fillFromJson(this.template, '', '', [], value);
+    return target === null ? undefined : mapTopic({ ...this.mapping, target }, topic);
+  }
+
+  /** Whether the filter matches a topic. */
+  matches(topic: string): boolean {
     let matched = this.matched.get(topic);
     if (matched === undefined) {
       matched = matches(this.mapping.filter, topic);
       if (this.matched.size >= REMEMBERED) this.matched.clear();
       if (topic.length <= LONG_CHARACTERS) this.matched.set(topic, matched);
     }
-    return matched ? this.map(topic) : undefined;
+    return matched;
   }
 
   /** The new name of `topic`, which matches the filter; null when it cannot be a Topic Name. */

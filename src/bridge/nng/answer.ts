@@ -13,7 +13,7 @@ import type { Qos } from '../../mqtt/packet.ts';
 import { isTopicFilter, isTopicName, matches } from '../../mqtt/topic.ts';
 import type { Answer, SpSocket } from '../../sp/sp.ts';
 import type { RepBridgeOptions, RuleView } from '../bridge.ts';
-import { RuleCounters } from '../counters.ts';
+import { DROPS, RuleCounters } from '../counters.ts';
 import type { BridgeParts } from './link.ts';
 
 /** Bounds of one answer. */
@@ -29,7 +29,7 @@ export class NngAnswer {
   constructor(options: RepBridgeOptions, parts: BridgeParts) {
     this.options = options;
     this.parts = parts;
-    this.counters = new RuleCounters(parts.metrics, options.name, options.type, '0');
+    this.counters = new RuleCounters(parts.metrics, options.name, options.type, '0', DROPS.answer);
   }
 
   start(client: LocalClient): void {

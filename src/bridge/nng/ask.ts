@@ -9,7 +9,7 @@ import type { Properties } from '../../mqtt/property.ts';
 import { capturesOf, fillTemplate, parseTemplate, wildcardCount } from '../../mqtt/template.ts';
 import type { SpSocket } from '../../sp/sp.ts';
 import type { ReqBridgeOptions, RequestOptions, RuleView } from '../bridge.ts';
-import { RuleCounters } from '../counters.ts';
+import { DROPS, RuleCounters } from '../counters.ts';
 import type { BridgeParts } from './link.ts';
 import { Outgoing } from './outgoing.ts';
 import { joinFrame } from './rules.ts';
@@ -37,7 +37,7 @@ export class NngAsk {
     this.client = client;
     const { name, type, compat } = this.options;
     for (const [index, rule] of this.options.requests.entries()) {
-      const counters = new RuleCounters(this.parts.metrics, name, type, String(index));
+      const counters = new RuleCounters(this.parts.metrics, name, type, String(index), DROPS.ask);
       const outgoing = new Outgoing(rule, compat);
       const receiver: LocalReceiver = { receive: (publication) => this.ask(running, publication) };
       const subscription: LocalSubscription = { topicFilter: rule.localTopic, qos: 2, receiver, retainHandling: 2 };

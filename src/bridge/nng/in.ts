@@ -9,7 +9,7 @@ import type { Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { PipeView, SpSocket } from '../../sp/sp.ts';
 import type { ReceivingBridgeOptions, RuleView, SubscriptionOptions } from '../bridge.ts';
-import { BRIDGE_METRICS, type DropReason, RuleCounters } from '../counters.ts';
+import { BRIDGE_METRICS, DROPS, type DropReason, RuleCounters } from '../counters.ts';
 import { RateLimit } from '../rate.ts';
 import { Incoming, needsWork } from './incoming.ts';
 import type { BridgeParts } from './link.ts';
@@ -70,7 +70,7 @@ export class NngIn {
     this.parts = parts;
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.unmatched = parts.metrics.cell(BRIDGE_METRICS.unmatched, { bridge, type });
-    this.fallback = compat === '0.25.5' ? new RuleCounters(parts.metrics, bridge, type, 'fallback') : null;
+    this.fallback = compat === '0.25.5' ? new RuleCounters(parts.metrics, bridge, type, 'fallback', DROPS.in) : null;
     this.takers = parts.taps?.of(bridge) ?? [];
     this.extractor = new Extractor([], compat);
   }
@@ -118,14 +118,19 @@ export class NngIn {
 
   private takeRules(): void {
     const { options, parts } = this;
-    const { name, type } = options;
+    const { type } = options;
     this.extractor = new Extractor(options.subscription, options.compat);
     this.plain = options.subscription.every((rule) => !rule.enable || isPlain(rule));
     this.rules = options.subscription.map((rule, index) => ({
-      counters: new RuleCounters(parts.metrics, name, type, type === 'pair' ? `subscription.${index}` : String(index)),
+      counters: this.countersOf(type === 'pair' ? `subscription.${index}` : String(index)),
       works: needsWork(rule),
       rate: (rule.rateLimit ?? 0) > 0 ? new RateLimit(rule.rateLimit ?? 0, () => parts.clock.mono()) : null,
     }));
+  }
+
+  private countersOf(rule: string): RuleCounters {
+    const { name, type } = this.options;
+    return new RuleCounters(this.parts.metrics, name, type, rule, DROPS.in);
   }
 
   /** One frame; called within the turn of its chunk. */

@@ -1,13 +1,12 @@
 // What a frame that a rule of `subscription` took becomes: topic and payload, byte for byte. Used by in.ts for each
 // frame that is not plain, and by gateway/ for the tester: what it shows is what the bridge publishes. What the
 // extractor found comes in; trace header, payload form and topics from JSON fields are decided here.
-import { parseJson } from '../../base/json.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import { fillFromJson } from '../../mqtt/template.ts';
 import { isTopicName } from '../../mqtt/topic.ts';
 import type { Compat, SubscriptionOptions } from '../bridge.ts';
+import { jsonOf, Traced } from '../trace.ts';
 import { Extractor } from './rules.ts';
-import { hasTrace, TRACE_BYTES, TRACEPARENT, traceHeader, traceparentAt } from './trace.ts';
 import { decodePayload } from './transform.ts';
 
 /** Why a frame that a rule took is not published. */
@@ -28,6 +27,7 @@ export class Incoming {
   end = 0;
   /** Only what the trace header says; null = none. */
   properties: Properties | null = null;
+  private readonly traced = new Traced();
 
   /** Works on what `extractor` has just matched in bytes[..., end). */
   take(extractor: Extractor, rule: SubscriptionOptions, bytes: Uint8Array, end: number): IncomingFault | null {
@@ -37,32 +37,32 @@ export class Incoming {
     this.end = end;
     this.properties = null;
     const { trace = 'keep', payload = 'raw' } = rule;
-    if (trace === 'strip') this.strip();
+    if (trace === 'strip') this.applyTrace('strip');
     if (payload !== 'raw') {
       const decoded = decodePayload(payload, this.bytes, this.start, this.end);
       if (decoded === null) return 'payload-form';
       this.replace(decoded);
     }
     const fault = extractor.template?.json === true ? this.fillTopic(extractor, rule) : null;
-    if (fault === null && trace === 'add' && !hasTrace(this.bytes, this.start, this.end))
-      this.replace(Buffer.concat([traceHeader(null), this.bytes.subarray(this.start, this.end)]));
+    if (fault === null && trace === 'add') this.applyTrace('add');
     return fault;
   }
 
-  private strip(): void {
-    if (!hasTrace(this.bytes, this.start, this.end)) return;
-    const traceparent = traceparentAt(this.bytes, this.start);
-    if (traceparent !== null) this.properties = { userProperties: [[TRACEPARENT, traceparent]] };
-    this.start += TRACE_BYTES;
+  private applyTrace(mode: 'strip' | 'add'): void {
+    const { traced } = this;
+    traced.take(mode, this.bytes, this.start, this.end, this.properties);
+    this.bytes = traced.bytes;
+    this.start = traced.start;
+    this.end = traced.end;
+    this.properties = traced.properties;
   }
 
   /** Fields come from the JSON of the payload; a trace header that stays in front of it is not part of that. */
   private fillTopic(extractor: Extractor, rule: SubscriptionOptions): IncomingFault | null {
     const { template, extracted, suffix } = extractor;
     if (template === null) return null;
-    const skip = hasTrace(this.bytes, this.start, this.end) ? TRACE_BYTES : 0;
-    const text = Buffer.from(this.bytes.subarray(this.start + skip, this.end)).toString();
-    const filled = fillFromJson(template, extracted, suffix, [], parseJson(text)) ?? rule.fallbackTopic ?? '';
+    const value = jsonOf(this.bytes, this.start, this.end);
+    const filled = fillFromJson(template, extracted, suffix, [], value) ?? rule.fallbackTopic ?? '';
     if (filled === '') return 'missing-field';
     if (!isTopicName(filled)) return 'invalid-topic';
     this.topic = filled;

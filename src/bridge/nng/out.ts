@@ -9,7 +9,7 @@ import type { Qos } from '../../mqtt/packet.ts';
 import { QUOTA_EXCEEDED, UNSPECIFIED_ERROR } from '../../mqtt/reason.ts';
 import type { SpSocket } from '../../sp/sp.ts';
 import type { ForwardOptions, RuleView, SendingBridgeOptions } from '../bridge.ts';
-import { type DropReason, RuleCounters } from '../counters.ts';
+import { DROPS, type DropReason, RuleCounters } from '../counters.ts';
 import { RateLimit } from '../rate.ts';
 import { Backlog } from './backlog.ts';
 import type { BridgeParts, Link } from './link.ts';
@@ -297,7 +297,7 @@ export class NngOut {
   private countersOf(rule: number): RuleCounters {
     const { name, type } = this.options;
     const label = rule < 0 ? 'rules' : type === 'pair' ? `forwards.${rule}` : String(rule);
-    return new RuleCounters(this.parts.metrics, name, type, label);
+    return new RuleCounters(this.parts.metrics, name, type, label, DROPS.out);
   }
 
   /** `retain = retained`: stored messages would be lost on a socket without peers, so the first one gets them. */

@@ -7,8 +7,8 @@ import { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { Compat, ForwardOptions } from '../bridge.ts';
+import { hasTrace, TRACE_BYTES, traceHeader } from '../trace.ts';
 import { ForwardHead, joinFrame } from './rules.ts';
-import { hasTrace, TRACE_BYTES, traceHeader } from './trace.ts';
 import { encodePayload } from './transform.ts';
 
 const NO_BYTES = new Uint8Array(0);

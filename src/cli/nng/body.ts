@@ -1,7 +1,7 @@
 // What is typed and printed as a message body: text, hexadecimal digits, or bytes as they are. Pure but for the output.
 // Used by nng.ts and request.ts.
 import { escapeBytes } from '../../bridge/nng/in.ts';
-import { hasTrace, TRACE_BYTES, traceHeader } from '../../bridge/nng/trace.ts';
+import { hasTrace, TRACE_BYTES, traceHeader } from '../../bridge/trace.ts';
 import type { Io } from '../cli.ts';
 import { usage } from '../usage.ts';
 import type { NngSubOptions, Trace } from './options.ts';

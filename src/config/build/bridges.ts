@@ -239,10 +239,15 @@ function startOf(rule: SubscriptionKeys): string {
   return rule.frame === 'payload' ? '' : rule.remote_topic;
 }
 
+/** fallback_topic means something only where fields of the payload make the topic. */
+function needsFields(rule: { readonly fallback_topic: string }, key: string, topic: string, sink: Sink): void {
+  if (rule.fallback_topic !== '' && !topic.includes('{json:'))
+    sink.doubt(rule, 'fallback_topic', `no effect without {json:} in ${key}`);
+}
+
 function subscriptionRule(rule: SubscriptionKeys, compat: NngCompat, sink: Sink): SubscriptionRule {
   const { prefix, delimiter } = ruleStart(startOf(rule), rule.nng_delimiter);
-  if (rule.fallback_topic !== '' && !rule.local_topic.includes('{json:'))
-    sink.doubt(rule, 'fallback_topic', 'no effect without {json:} in local_topic');
+  needsFields(rule, 'local_topic', rule.local_topic, sink);
   if (rule.frame === 'payload') {
     if (rule.local_topic === '') sink.refuse(rule, 'local_topic', 'is required with frame = payload');
     if (rule.remote_topic !== '') sink.doubt(rule, 'remote_topic', 'no effect with frame = payload');
@@ -280,6 +285,8 @@ export function buildMqttBridge(name: string, block: MqttKeys, sink: Sink): Mqtt
     if (typeof parsed === 'string') sink.refuse(block, 'hybrid_servers', `${maskUrl(other)}: ${parsed}`);
     else if (parsed.kind === 'quic') sink.doubt(block, 'hybrid_servers', `${maskUrl(other)}: QUIC is not supported`);
   }
+  for (const rule of block.forwards) needsFields(rule, 'remote_topic', rule.remote_topic, sink);
+  for (const rule of block.subscription) needsFields(rule, 'local_topic', rule.local_topic, sink);
   if (!block.tcp.nodelay || !block.tcp.keepalive) sink.doubt(block, 'tcp', 'nodelay and keepalive are always on');
   const { will, ssl: _, forwards, subscription, ...own } = effective(MQTT_BRIDGE, block);
   return {

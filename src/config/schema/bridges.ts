@@ -40,6 +40,13 @@ const TRACE = (where: string) =>
     text: `Trace header (26 bytes) in front of the payload: strip = remove, keep = leave as it is, add = ${where}.`,
   });
 
+const FALLBACK = (key: string, what: string) =>
+  text({
+    default: '',
+    text: `Topic used when a {json:} field of ${key} is missing. Empty = the ${what} is dropped and counted.`,
+    check: (topic) => (topic === '' ? null : checkTopicName(topic)),
+  });
+
 export const FORWARD = block(
   {
     enable: flag({ default: true, text: 'Whether the rule is active.' }),
@@ -98,11 +105,7 @@ export const SUBSCRIPTION = block(
     }),
     frame: FRAME,
     trace: TRACE('insert one where there is none. A header removed by strip becomes the User Property traceparent'),
-    fallback_topic: text({
-      default: '',
-      text: 'Topic used when a {json:} field of local_topic is missing. Empty = the frame is dropped and counted.',
-      check: (topic) => (topic === '' ? null : checkTopicName(topic)),
-    }),
+    fallback_topic: FALLBACK('local_topic', 'frame'),
     rate_limit: int({
       default: 0,
       max: 1_000_000_000,
@@ -285,7 +288,10 @@ export const MQTT_FORWARD = block(
       check: (value) => (value === '' ? null : checkRuleFilter(value)),
       example: 'up/#',
     }),
-    remote_topic: text({ default: '', text: 'Topic at the remote broker; empty = unchanged.' }),
+    remote_topic: text({
+      default: '',
+      text: 'Topic at the remote broker; may contain {json:field}. Empty = unchanged.',
+    }),
     qos: LEVEL('as published'),
     max_qos: digit([0, 1, 2], {
       default: 2,
@@ -296,6 +302,8 @@ export const MQTT_FORWARD = block(
       default: false,
       text: 'Also send the matching retained messages each time the bridge connects.',
     }),
+    fallback_topic: FALLBACK('remote_topic', 'message'),
+    trace: TRACE('insert one with the ids of the User Property traceparent, or with new ids'),
     ...AFFIXES,
   },
   { unknown: 'warn', text: 'One rule.' },
@@ -303,12 +311,17 @@ export const MQTT_FORWARD = block(
 export const MQTT_SUBSCRIPTION = block(
   {
     remote_topic: text({ text: 'Topic filter at the remote broker.', check: checkTopicFilter, example: 'down/#' }),
-    local_topic: text({ default: '', text: 'Local topic to publish to; empty = unchanged.' }),
+    local_topic: text({
+      default: '',
+      text: 'Local topic to publish to; may contain {json:field}. Empty = unchanged.',
+    }),
     qos: QOS('QoS of the subscription.'),
     retain: flag({ default: null, text: 'RETAIN flag; absent = as received.', example: false }),
     retain_as_published: flag({ default: false, text: 'Retain As Published (MQTT 5).' }),
     retain_handling: digit([0, 1, 2], { default: 0, text: 'Retain Handling (MQTT 5).' }),
     nolocal: flag({ default: true, text: 'No Local (MQTT 5): excludes messages sent by this bridge.' }),
+    fallback_topic: FALLBACK('local_topic', 'message'),
+    trace: TRACE('insert one where there is none. A header removed by strip becomes the User Property traceparent'),
     stream_id: needless('QUIC streams are not supported', 'number'),
     ...AFFIXES,
   },

@@ -49,7 +49,27 @@ test('a wildcard never comes out, whatever the rule says', () => {
 
 test('a mapper says which topics the filter does not match', () => {
   const mapper = new TopicMapper({ filter: 'a/#', target: 'x/#', prefix: '', suffix: '' });
-  expect(mapper.take('b/c')).toBeUndefined();
-  expect(mapper.take('a/c')).toBe('x/c');
-  expect(mapper.take('a/c')).toBe('x/c');
+  expect(mapper.matches('b/c')).toBe(false);
+  expect(mapper.matches('a/c')).toBe(true);
+  expect(mapper.map('a/c')).toBe('x/c');
+  expect(mapper.map('a/c')).toBe('x/c');
+});
+
+test.each([
+  ['x/{json:site}/+', { site: 'north' }, 'x/north/k1'],
+  ['x/{json:a.b}/#', { a: { b: 7 } }, 'x/7/k1'],
+  ['{json:site}', { site: '$SYS' }, '_SYS'],
+  ['x/{json:site}', { site: 'a/b+#' }, 'x/a_b__'],
+  ['x/{json:site}', { other: 1 }, undefined],
+  ['x/{json:site}', { site: {} }, undefined],
+  ['x/{json:site}', undefined, undefined],
+])('target %s with the fields of %j makes %s', (target, value, wanted) => {
+  const mapper = new TopicMapper({ filter: 'sensor/+', target, prefix: '', suffix: '' });
+  expect(mapper.json).toBe(true);
+  expect(mapper.mapFrom('sensor/k1', value)).toBe(wanted);
+});
+
+test('the topic of a message brings no field names', () => {
+  const mapper = new TopicMapper({ filter: 'sensor/+', target: '{json:site}/+', prefix: '', suffix: '' });
+  expect(mapper.mapFrom('sensor/{json:secret}', { site: 'n', secret: 's' })).toBe('n/{json:secret}');
 });

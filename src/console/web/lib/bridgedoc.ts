@@ -23,6 +23,9 @@ export interface RuleForm {
   readonly frame: string;
   /** strip, keep or add; "" as for frame. */
   readonly trace: string;
+  /** raw, base64 or json; "" as for frame. */
+  readonly payload: string;
+  readonly fallback_topic: string;
   readonly enable: boolean;
   /** Keys that the form has no field for. */
   readonly more: Readonly<Record<string, unknown>>;
@@ -51,6 +54,8 @@ export function emptyRule(): RuleForm {
     match: 'prefix',
     frame: '',
     trace: '',
+    payload: '',
+    fallback_topic: '',
     enable: true,
     more: {},
   };
@@ -73,6 +78,7 @@ export function emptyBridge(type: BridgeType): BridgeForm {
 
 const RULE_KEYS = [
   ...['local_topic', 'remote_topic', 'nng_delimiter', 'qos', 'retain', 'match', 'frame', 'trace', 'enable'],
+  ...['payload', 'fallback_topic'],
 ];
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
@@ -96,6 +102,8 @@ export function ruleForm(rule: Rule): RuleForm {
     match: String(rule.match ?? 'prefix'),
     frame: String(rule.frame ?? ''),
     trace: String(rule.trace ?? ''),
+    payload: String(rule.payload ?? ''),
+    fallback_topic: String(rule.fallback_topic ?? ''),
     enable: rule.enable ?? true,
     more: without(rule, RULE_KEYS),
   };
@@ -135,6 +143,8 @@ export function ruleDocument(type: Direction, rule: RuleForm): Record<string, un
     ...(type === 'sub' ? { match: rule.match } : {}),
     ...(rule.frame === '' ? {} : { frame: rule.frame }),
     ...(rule.trace === '' ? {} : { trace: rule.trace }),
+    ...(rule.payload === '' ? {} : { payload: rule.payload }),
+    ...(type === 'pub' || rule.fallback_topic === '' ? {} : { fallback_topic: rule.fallback_topic }),
   };
 }
 

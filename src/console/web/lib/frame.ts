@@ -61,6 +61,9 @@ export function cut(frame: Uint8Array, payload: Uint8Array, delimiter: Uint8Arra
   } else {
     delimiterStart = indexOf(frame, delimiter);
     payloadStart = delimiterStart < 0 ? -1 : delimiterStart + delimiter.length;
+    // A header in front of what was packed.
+    if (payloadStart >= 0 && tracedStart(frame, payloadStart + TRACE_BYTES) === payloadStart)
+      payloadStart += TRACE_BYTES;
   }
   if (payloadStart < 0) return filled([{ part: 'frame', start: 0, end: frame.length }]);
   const delimiterEnd = tracedStart(frame, payloadStart);

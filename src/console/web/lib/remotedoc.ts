@@ -9,6 +9,9 @@ export interface RemoteRule {
   readonly remote_topic: string;
   readonly qos: string;
   readonly retain: string;
+  /** strip, keep or add. */
+  readonly trace: string;
+  readonly fallback_topic: string;
   /** Keys that the form has no field for. */
   readonly more: Readonly<Record<string, unknown>>;
 }
@@ -34,7 +37,8 @@ export interface RemoteForm {
 }
 
 export function emptyRemoteRule(list: RemoteList): RemoteRule {
-  return { local_topic: '', remote_topic: '', qos: list === 'forwards' ? '' : '1', retain: '', more: {} };
+  const qos = list === 'forwards' ? '' : '1';
+  return { local_topic: '', remote_topic: '', qos, retain: '', trace: '', fallback_topic: '', more: {} };
 }
 
 export function emptyRemote(): RemoteForm {
@@ -45,7 +49,7 @@ export function emptyRemote(): RemoteForm {
   };
 }
 
-const RULE_KEYS = ['local_topic', 'remote_topic', 'qos', 'retain'];
+const RULE_KEYS = ['local_topic', 'remote_topic', 'qos', 'retain', 'trace', 'fallback_topic'];
 const FIELDS = ['name', 'server', 'proto_ver', 'clientid', 'username', 'password', 'keepalive'];
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
@@ -63,12 +67,14 @@ function word(value: unknown): string {
 }
 
 function ruleForm(rule: Rule): RemoteRule {
-  const { local_topic, remote_topic, qos, retain } = rule;
+  const { local_topic, remote_topic, qos, retain, trace, fallback_topic } = rule;
   return {
     local_topic: word(local_topic),
     remote_topic: word(remote_topic),
     qos: word(qos),
     retain: word(retain),
+    trace: word(trace),
+    fallback_topic: word(fallback_topic),
     more: without(rule, RULE_KEYS),
   };
 }
@@ -98,13 +104,15 @@ function number(text: string): number | string {
 }
 
 function ruleDocument(rule: RemoteRule): Record<string, unknown> {
-  const { local_topic, remote_topic, qos, retain, more } = rule;
+  const { local_topic, remote_topic, qos, retain, trace, fallback_topic, more } = rule;
   return {
     ...more,
     local_topic,
     remote_topic,
     ...(qos === '' ? {} : { qos: number(qos) }),
     ...(retain === '' ? {} : { retain: retain === 'true' }),
+    ...(trace === '' ? {} : { trace }),
+    ...(fallback_topic === '' ? {} : { fallback_topic }),
   };
 }
 

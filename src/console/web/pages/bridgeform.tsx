@@ -20,7 +20,7 @@ import type { BridgeType } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
-import { BridgeFrame, type Problems, RuleEditors } from './bridgeframe.tsx';
+import { BridgeFrame, type Problems, RuleEditors, TraceField } from './bridgeframe.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
@@ -104,17 +104,28 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           problem={problem('frame')}
         />
         <SelectField
-          label={t('Trace header')}
-          value={rule.trace}
-          onValue={(trace) => set({ trace })}
+          label={t('Payload')}
+          value={rule.payload}
+          onValue={(payload) => set({ payload })}
           options={[
             ['', t('default')],
-            ['keep', t('leave unchanged')],
-            ['strip', t('remove')],
-            ['add', t('add')],
+            ['raw', t('unchanged')],
+            ['base64', 'Base64'],
+            ['json', type === 'pub' ? t('JSON with topic, qos, retain and payload') : t('JSON, its member payload')],
           ]}
-          problem={problem('trace')}
+          problem={problem('payload')}
         />
+        <TraceField value={rule.trace} onValue={(trace) => set({ trace })} problem={problem('trace')} />
+        {type === 'sub' && (rule.local_topic.includes('{json:') || rule.fallback_topic !== '') && (
+          <TextField
+            label={t('Topic if a field is missing')}
+            value={rule.fallback_topic}
+            onValue={(fallback_topic) => set({ fallback_topic })}
+            problem={problem('fallback_topic')}
+            placeholder={t('dropped')}
+            mono
+          />
+        )}
         <SelectField
           label="QoS"
           value={rule.qos}

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { t } from '../lib/words.ts';
 import { KeepCheck } from '../ui/keepcheck.tsx';
-import { Button, Check, TextField } from '../ui/parts.tsx';
+import { Button, Check, SelectField, TextField } from '../ui/parts.tsx';
 
 export type Problems = ReadonlyMap<string, string>;
 
@@ -14,6 +14,32 @@ export function FieldProblem({ problems, field }: { readonly problems: Problems;
     <p class="failed" role="alert">
       {problems.get(field)}
     </p>
+  );
+}
+
+/** What is done with a trace header; "" = the default. */
+export function TraceField({
+  value,
+  onValue,
+  problem,
+}: {
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly problem: string | undefined;
+}) {
+  return (
+    <SelectField
+      label={t('Trace header')}
+      value={value}
+      onValue={onValue}
+      options={[
+        ['', t('default')],
+        ['keep', t('leave unchanged')],
+        ['strip', t('remove')],
+        ['add', t('add')],
+      ]}
+      problem={problem}
+    />
   );
 }
 

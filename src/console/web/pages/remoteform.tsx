@@ -16,7 +16,7 @@ import {
 import { t } from '../lib/words.ts';
 import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
-import { BridgeFrame, type Problems, RuleEditors } from './bridgeframe.tsx';
+import { BridgeFrame, type Problems, RuleEditors, TraceField } from './bridgeframe.tsx';
 
 interface RuleProps {
   readonly list: RemoteList;
@@ -29,6 +29,7 @@ interface RuleProps {
 
 function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps) {
   const out = list === 'forwards';
+  const fillsFields = (out ? rule.remote_topic : rule.local_topic).includes('{json:') || rule.fallback_topic !== '';
   const set = (more: Partial<RemoteRule>): void => onRule({ ...rule, ...more });
   const problem = (key: string): string | undefined => problems.get(`${list}/${index}/${key}`);
   const local = (
@@ -80,6 +81,17 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           ]}
           problem={problem('retain')}
         />
+        <TraceField value={rule.trace} onValue={(trace) => set({ trace })} problem={problem('trace')} />
+        {fillsFields && (
+          <TextField
+            label={t('Topic if a field is missing')}
+            value={rule.fallback_topic}
+            onValue={(fallback_topic) => set({ fallback_topic })}
+            problem={problem('fallback_topic')}
+            placeholder={t('dropped')}
+            mono
+          />
+        )}
       </div>
       {problems.has(`${list}/${index}`) && (
         <p class="failed" role="alert">
