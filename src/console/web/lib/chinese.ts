@@ -315,7 +315,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   'JSON with topic, qos, retain and payload': '包含主题、QoS、保留标志和消息内容的 JSON',
   'JSON, its member payload': 'JSON，取其成员 payload',
   'Topic if a field is missing': '缺少字段时的主题',
-  dropped: '丢弃',
   Frame: '帧',
   'topic, delimiter, payload': '主题、分隔符、消息内容',
   'payload only': '仅消息内容',
