@@ -14,7 +14,7 @@ interface Layer {
   readonly seams: readonly string[];
 }
 
-const STAGES = ['transport', 'store', 'auth', 'delivery', 'router', 'sp', 'broker'];
+const STAGES = ['transport', 'store', 'auth', 'policy', 'delivery', 'router', 'sp', 'broker'];
 const BELOW = ['base', 'mqtt', 'codec', 'config', ...STAGES, 'session', 'bridge', 'proxy', 'rules'];
 
 export const LAYERS: Readonly<Record<string, Layer>> = {
@@ -25,6 +25,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   transport: { values: ['base', 'mqtt'], seams: [] },
   store: { values: ['base', 'mqtt'], seams: [] },
   auth: { values: ['base', 'mqtt'], seams: ['transport'] },
+  policy: { values: ['base', 'mqtt', 'config'], seams: ['auth'] },
   delivery: { values: ['base', 'mqtt', 'codec'], seams: ['transport', 'store'] },
   sp: { values: ['base', 'mqtt', 'codec'], seams: ['transport', 'store'] },
   router: { values: ['base', 'mqtt'], seams: ['delivery', 'store'] },

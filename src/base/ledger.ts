@@ -9,6 +9,7 @@ export const KINDS = [
   'subscriptions',
   'retained',
   'queued',
+  'delayed',
   'unsent',
   'input',
   'connections',

@@ -35,6 +35,8 @@ export const MESSAGES = {
   'BRK-SHARE': 'a message or its queue could not be stored or sent to the other gateways of the broker',
   'BRK-REDIS': 'a connection to Redis failed; retrying',
   'SES-WILL': 'will published',
+  'SES-DELAYED-DENIED': 'a delayed message is not published: its publisher no longer has the right',
+  'CLI-AUTO-SUBSCRIBE': 'a subscription that the configuration gives to a client was refused',
   'SES-LIMIT': 'refused: a limit of sessions, subscriptions or retained messages is reached, or the store accepts none',
   'AUTH-WARNING': 'warning about a file of users or permissions',
   'AUTH-LOCKED': 'too many failed logins; further ones are refused for a while',

@@ -29,6 +29,7 @@ import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication, Via } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest, Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import type { Policies } from '../policy/policy.ts';
 import type { SessionLimits } from '../session/session.ts';
 import type { Journal, Restored } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
@@ -238,8 +239,24 @@ export interface Broker extends Service {
   retained(topicFilter: string): Iterable<Message>;
   /** What is published, topic by topic; absent where the engine does not count that. */
   traffic?(): TopicTraffic;
+  /** Messages that are published later; absent where the engine delays none. */
+  delayedMessages?(): Iterable<DelayedView>;
+  /** Forgets one; false when there is none. */
+  removeDelayed?(id: number): boolean;
   /** Ends the connection (v5: DISCONNECT 0x98) and, if asked, the session. False when there is no such client. */
   kick(clientId: string, dropSession: boolean): boolean;
+}
+
+/** A message that is published later, for people. */
+export interface DelayedView {
+  readonly id: number;
+  readonly topic: string;
+  readonly qos: number;
+  readonly retain: boolean;
+  readonly bytes: number;
+  readonly clientId: string;
+  /** Milliseconds until it is due. */
+  readonly inMs: number;
 }
 
 /** A broker core as the gateway runs it: what listeners, bridges and console see, and what a reload changes. */
@@ -257,6 +274,8 @@ export interface Engine extends Broker {
   readonly bridgeSessions: Restored['sessions'];
   /** New limits, for clients that connect from now on and for checks made from now on. */
   setLimits(limits: SessionLimits): void;
+  /** What the configuration says about topics and payloads from now on; only the native engine has any. */
+  setPolicies?(policies: Policies | null): void;
   /** How often $SYS is published from now on; 0 = not any more. */
   setSysInterval(intervalMs: number): void;
   /** Makes these sessions where there are none. */

@@ -8,8 +8,11 @@ import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Hold, type Origin, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import { SUCCESS } from '../mqtt/reason.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
+import type { Policies, TopicPlan } from '../policy/policy.ts';
 import type { Route } from '../router/router.ts';
+import { checkPayload, DROPPED } from '../session/payloads.ts';
 import type { Core } from '../session/session.ts';
 import { Batch } from './batch.ts';
 import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome, Source } from './broker.ts';
@@ -61,6 +64,9 @@ interface LocalTopic {
   readonly utf8: Uint8Array;
   route: Route;
   allowed: boolean | null;
+  /** Where a publish on it is not an ordinary one: `allowed` is then null, and `may` says what rights say. */
+  readonly plan: TopicPlan | null;
+  may: boolean | null;
 }
 
 /** A denial is told this often, and shown as long. */
@@ -76,6 +82,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
   private readonly targets = new Map<LocalSubscription, LocalTarget>();
   private readonly topics = new Map<string, LocalTopic>();
   private verdictVersion = -1;
+  private policies: Policies | null = null;
   private readonly batch = new Batch();
   /** The last topic in the batch, and the way that all of it goes. */
   private batched: LocalTopic | null = null;
@@ -149,12 +156,32 @@ export class NativeLocalClient implements LocalClient, Flushable {
   ): PublishOutcome {
     const known = this.find(topic, qos, retain);
     if (known === null) return 'invalid-topic';
-    if (known.allowed !== true) return this.denied(known);
-    const { core, publication } = this;
+    if (known.allowed !== true) {
+      if (known.plan === null) return this.denied(known);
+      this.flush();
+      return this.unusual(known.plan, known, this.read(known, bytes, start, end, qos, retain, properties));
+    }
+    const { core } = this;
     this.flush();
     if (known.route.version !== core.router.version) known.route = core.router.route(topic);
+    const publication = this.read(known, bytes, start, end, qos, retain, properties);
+    const receivers = core.router.publish(publication, known.route);
+    if (publication.stored) core.journal.barrier(publication.hold());
+    return receivers > 0 ? 'accepted' : 'no-subscribers';
+  }
+
+  private read(
+    known: LocalTopic,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    qos: Qos,
+    retain: boolean,
+    properties: Properties | null,
+  ): Publication {
+    const { core, publication } = this;
     publication.reset();
-    publication.topic = topic;
+    publication.topic = known.route.topic;
     publication.topicUtf8 = known.utf8;
     publication.qos = qos > core.limits.maxQos ? core.limits.maxQos : qos;
     publication.retain = retain;
@@ -164,6 +191,22 @@ export class NativeLocalClient implements LocalClient, Flushable {
     publication.buffer = bytes;
     publication.payloadStart = start;
     publication.payloadEnd = end;
+    return publication;
+  }
+
+  /** A publish on a topic that is delayed or checked. */
+  private unusual(plan: TopicPlan, known: LocalTopic, publication: Publication): PublishOutcome {
+    const { core } = this;
+    if (plan.refusal !== 0) return 'invalid-topic';
+    if (known.may !== true) return this.denied({ ...known, allowed: known.may });
+    const code = checkPayload(plan, publication);
+    if (code !== SUCCESS) return code === DROPPED ? 'no-subscribers' : 'refused';
+    if (plan.delaySeconds > 0) {
+      const taken = core.delayed.put(publication, plan.delaySeconds);
+      if (publication.stored) core.journal.barrier(publication.hold());
+      return taken === SUCCESS ? 'accepted' : 'refused';
+    }
+    if (known.route.version !== core.router.version) known.route = core.router.route(plan.topic);
     const receivers = core.router.publish(publication, known.route);
     if (publication.stored) core.journal.barrier(publication.hold());
     return receivers > 0 ? 'accepted' : 'no-subscribers';
@@ -190,7 +233,8 @@ export class NativeLocalClient implements LocalClient, Flushable {
     }
     const known = this.find(topic, 0, false);
     if (known === null) return 'invalid-topic';
-    if (known.allowed !== true) return this.denied(known);
+    if (known.allowed !== true)
+      return known.plan === null ? this.denied(known) : this.publish(topic, bytes, start, end, 0, false);
     if (known.route.version !== core.router.version) known.route = core.router.route(topic);
     this.turnTo(known);
     if (!batch.add(known.utf8, bytes, start, end)) {
@@ -308,32 +352,40 @@ export class NativeLocalClient implements LocalClient, Flushable {
 
   private find(topic: string, qos: Qos, retain: boolean): LocalTopic | null {
     const authorizer = this.access().authorizer;
-    if (authorizer.version !== this.verdictVersion) {
+    if (authorizer.version !== this.verdictVersion || this.policies !== this.core.policies) {
       this.topics.clear();
       this.verdictVersion = authorizer.version;
+      this.policies = this.core.policies;
     }
     const known = this.topics.get(topic);
-    if (known !== undefined) return known;
-    const most = this.core.limits.maxTopicLevels;
-    if (!isTopicName(topic) || (most > 0 && exceedsLevels(topic, most))) return null;
+    return known === undefined ? this.meet(topic, qos, retain) : known;
+  }
+
+  /** A topic that is new here. */
+  private meet(asked: string, qos: Qos, retain: boolean): LocalTopic | null {
+    const { router, limits, policies } = this.core;
+    const { authorizer } = this.access();
+    const most = limits.maxTopicLevels;
+    if (!isTopicName(asked) || (most > 0 && exceedsLevels(asked, most))) return null;
     if (this.topics.size >= TOPICS) this.topics.clear();
+    const plan = policies?.planInside(asked) ?? null;
+    const topic = plan?.topic ?? asked;
     const utf8 = Buffer.from(topic);
-    const { router } = this.core;
     // Runs of several topics are taken apart by their bytes.
     if (router.known.find(utf8, 0, utf8.length, null) === null) router.known.add(topic, utf8, 0, utf8.length);
     const verdict = this.options.trusted || authorizer.publish(this.identity, topic, qos, retain);
-    const made: LocalTopic = {
-      utf8,
-      route: router.route(topic),
-      allowed: typeof verdict === 'boolean' ? verdict : null,
-    };
-    this.topics.set(topic, made);
+    const may = typeof verdict === 'boolean' ? verdict : null;
+    const made: LocalTopic = { utf8, route: router.route(topic), allowed: plan === null ? may : null, plan, may };
+    this.topics.set(asked, made);
     // A remote source of rights answers later: what comes until then is refused, not let through.
     if (typeof verdict !== 'boolean') {
       verdict.then(
-        (allowed) => (made.allowed = allowed),
+        (allowed) => {
+          made.may = allowed;
+          if (plan === null) made.allowed = allowed;
+        },
         // Nobody could say: the next message asks again.
-        () => this.topics.delete(topic),
+        () => this.topics.delete(asked),
       );
     }
     return made;

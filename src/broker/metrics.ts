@@ -67,7 +67,16 @@ export function declareBrokerMetrics(
   ];
   for (const [reason, read] of reasons) counter('publish_dropped', DROPPED, 'messages', read, { reason });
   const LIMITED = 'What clients asked for and was refused for lack of room, by what was full';
-  for (const limit of ['sessions', 'subscriptions', 'retained', 'store', 'memory', 'matching'] as const)
+  for (const limit of [
+    'sessions',
+    'subscriptions',
+    'retained',
+    'store',
+    'memory',
+    'matching',
+    'exclusive',
+    'delayed',
+  ] as const)
     counter('limited', LIMITED, 'items', () => core.caps.counts[limit], { limit });
   const COUNTED = 'Memory that clients and peers make the gateway keep, by kind';
   for (const kind of KINDS) {
@@ -86,6 +95,32 @@ export function declareBrokerMetrics(
     'items',
     () => core.pace.putOff,
   );
+  counter(
+    'topics_rewritten',
+    'Topics and filters that a rewrite rule has changed',
+    'items',
+    () => stats.rewrittenPublish,
+    { action: 'publish' },
+  );
+  counter(
+    'topics_rewritten',
+    'Topics and filters that a rewrite rule has changed',
+    'items',
+    () => stats.rewrittenSubscribe,
+    { action: 'subscribe' },
+  );
+  counter(
+    'publish_misplaced',
+    'Publishes without effect because no valid topic was left of theirs',
+    'messages',
+    () => stats.misplacedPublish,
+  );
+  const DELAYED = 'Delayed messages, by what has become of them';
+  for (const outcome of ['accepted', 'refused', 'published', 'denied', 'expired', 'removed'] as const)
+    counter('delayed', DELAYED, 'messages', () => core.delayed.counts[outcome], { outcome });
+  gauge('delayed_messages', 'Delayed messages that wait', 'messages', () => core.delayed.count);
+  gauge('delayed_bytes', 'Payload bytes of delayed messages that wait', 'bytes', () => core.delayed.bytes);
+  gauge('exclusive_subscriptions', 'Exclusive subscriptions', 'items', () => core.exclusives.count);
   gauge('clients_connected', 'Clients connected now', 'connections', () => sessions().connected);
   gauge('sessions', 'Sessions, connected or not', 'sessions', () => sessions().total);
   gauge(

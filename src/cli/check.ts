@@ -8,6 +8,7 @@ import { missingFeatures } from '../config/features.ts';
 import { loadConfig } from '../config/load.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
 import { bridgeRights } from '../gateway/bridgerights.ts';
+import { checkPolicies } from '../gateway/policies.ts';
 import { checkRules } from '../gateway/rules.ts';
 import type { Context, Io } from './cli.ts';
 import { checkSets, configOptions } from './start.ts';
@@ -38,6 +39,7 @@ export async function check(
     ...place,
   });
   await checkRules(loaded.config);
+  await checkPolicies(loaded.config);
   const warnings = [
     ...loaded.warnings,
     ...missingFeatures(loaded.config),

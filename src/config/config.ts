@@ -27,6 +27,7 @@
 //   report.ts               What an import has to tell: what is changed or left out
 //   rules.ts                The effective configuration of the rules, as config.ts hands it out
 //   sink.ts                 Where the checks of a configuration put what they find
+//   topics.ts               The effective configuration of topics and of payload checks, as config.ts hands it out
 //   tree.ts                 The effective configuration as a tree of plain values: what `check --print` and REST show
 //   values.ts               The small languages inside values: sizes, durations, addresses, URLs, topic filters
 //   webusers.ts             Who may use console and REST API: http_server.username and http_server.users as one list
@@ -37,6 +38,7 @@
 //   build/listeners.ts      From the checked tree to listeners, with the checks that take more than one key
 //   build/proxy.ts          From the checked tree to ProxyConfig and UpstreamConfig
 //   build/rules.ts          From the checked tree to the rules
+//   build/topics.ts         From the checked tree to topics and payload checks
 //   build/values.ts         Small steps that the files build*.ts share: addresses, QoS, the server side of TLS
 //   mosquitto/bridge.ts     The options of mosquitto.conf that a bridge has
 //   mosquitto/broker.ts     What holds for the whole broker: limits, sessions, persistence, the log
@@ -73,6 +75,7 @@
 //   schema/rules.ts         The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type
 //   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
 //   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
+//   schema/topics.ts        The keys of topics and validation.<name>: each once, with type, default and text
 //   text/grow.ts            Small steps for building a tree: blocks on the way to a key, values as nodes
 //   text/hocon.ts           Reads HOCON text
 //   text/node.ts            The parsed form every dialect ends in: scalars, lists and blocks
@@ -90,9 +93,11 @@ import type { BROKER, LOG, MQTT } from './schema/core.ts';
 import type { Effective } from './schema/effective.ts';
 import type { Checked, ValueOf } from './schema/key.ts';
 import type { TLS_CLIENT, TLS_SERVER } from './schema/listeners.ts';
+import type { TopicsConfig, ValidationConfig } from './topics.ts';
 import type { Tree } from './tree.ts';
 
 export type { Position, Problem } from './problem.ts';
+export type { TopicsConfig, ValidationConfig } from './topics.ts';
 export type { Tree, TreeValue } from './tree.ts';
 
 export type QosLevel = 0 | 1 | 2;
@@ -155,6 +160,8 @@ export interface ListenerConfig {
   readonly passwordFile: string | null;
   /** Instead of auth.acl_file (and auth.acl) for this listener; null = those of auth. */
   readonly aclFile: string | null;
+  /** Begins all topics of its clients; "" = nothing does. */
+  readonly mountPoint: string;
   /** Set for ssl and wss. */
   readonly tls: TlsServerConfig | null;
   readonly tlsNames: readonly TlsNameConfig[];
@@ -386,6 +393,8 @@ export interface Config {
   readonly httpServer: HttpServerConfig | null;
   readonly metrics: MetricsConfig | null;
   readonly webhook: WebhookConfig | null;
+  readonly topics: TopicsConfig;
+  readonly validation: readonly ValidationConfig[];
   readonly rules: readonly RuleConfig[];
   readonly log: LogConfig;
   readonly broker: BrokerConfig;

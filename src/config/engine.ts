@@ -19,12 +19,25 @@ interface ListenerKeys {
   readonly max_qos: number;
   readonly auto_clientid_prefix: string;
   readonly use_username_as_clientid: boolean;
+  readonly mount_point: string;
 }
 
 function checkListener(listener: ListenerKeys, cannot: (block: object, key: string, what: string) => void): void {
   if (listener.max_qos < 2) cannot(listener, 'max_qos', 'cannot lower QoS');
   if (listener.auto_clientid_prefix !== 'auto-') cannot(listener, 'auto_clientid_prefix', 'names such clients itself');
+  if (listener.mount_point !== '') cannot(listener, 'mount_point', 'passes topics on as they are');
   if (listener.use_username_as_clientid) cannot(listener, 'use_username_as_clientid', 'takes the client id as it is');
+}
+
+function checkTopics(
+  { topics, validation }: CheckedRoot,
+  cannot: (block: object, key: string, what: string) => void,
+): void {
+  if (topics.rewrite.length > 0) cannot(topics, 'rewrite', 'passes topics on as they are');
+  if (topics.auto_subscribe.length > 0) cannot(topics, 'auto_subscribe', 'subscribes only what clients ask for');
+  if (topics.exclusive_subscriptions) cannot(topics, 'exclusive_subscriptions', 'has no exclusive subscriptions');
+  if (topics.delayed.enable) cannot(topics.delayed, 'enable', 'delays no messages');
+  for (const rule of validation.values()) if (rule.enable) cannot(rule, 'topics', 'does not look at payloads');
 }
 
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
@@ -63,6 +76,7 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
     const { own, named } = root.listeners[kind];
     for (const listener of own === null ? named.values() : [own, ...named.values()]) checkListener(listener, cannot);
   }
+  checkTopics(root, cannot);
   if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
 }

@@ -22,6 +22,8 @@ export interface Change {
     | 'bridges.nng.req'
     | 'bridges.nng.rep'
     | 'bridges.mqtt'
+    | 'topics'
+    | 'validation'
     | 'rules'
     | 'proxy'
     | 'upstreams'
@@ -44,6 +46,7 @@ export interface Change {
 const WHOLE = [
   ['mqtt', 'mqtt'],
   ['auth', 'auth'],
+  ['topics', 'topics'],
   ['persistence', 'persistence'],
   ['http_server', 'httpServer'],
   ['metrics', 'metrics'],
@@ -75,6 +78,7 @@ export function diffConfig({ config: before, tree: was }: Side, { config: after,
     ...named('bridges.nng.req', before.bridges.nng.req, after.bridges.nng.req),
     ...named('bridges.nng.rep', before.bridges.nng.rep, after.bridges.nng.rep),
     ...named('bridges.mqtt', before.bridges.mqtt, after.bridges.mqtt),
+    ...named('validation', before.validation, after.validation),
     ...named('rules', before.rules, after.rules),
     ...named('proxy', before.proxy, after.proxy),
     ...named('upstreams', before.upstreams, after.upstreams),
@@ -120,6 +124,7 @@ const ACCESS: readonly string[] = [
   'passwordFile',
   'aclFile',
   'identity',
+  'mountPoint',
   'source',
 ] satisfies (keyof ListenerConfig)[];
 

@@ -39,6 +39,7 @@ export const CODES = {
   escape: { code: 203, status: 400, text: 'the address is not a well-formed path' },
   topic: { code: 204, status: 404, text: 'no such retained message' },
   user: { code: 207, status: 404, text: 'no such user' },
+  message: { code: 204, status: 404, text: 'no such delayed message' },
   upstream: { code: 206, status: 404, text: 'no such upstream or server' },
   slow: { code: 208, status: 408, text: 'the body did not come in time' },
   partly: { code: 209, status: 200, text: 'read, but not all of it is in force' },

@@ -14,6 +14,7 @@
 //   bridgedocument.ts  The document of a bridge on its way in: what is shown can be changed and sent back
 //   clients.ts         REST: clients and subscriptions in NanoMQ's shapes, and what goes beyond them
 //   configuration.ts   REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading
+//   delayed.ts         REST: delayed messages ($delayed/<seconds>/<topic>): list, and take one back
 //   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
 //   health.ts          /healthz and /readyz
 //   http.ts            The HTTP server of `http_server`: REST API, events, console pages

@@ -8,6 +8,7 @@ import type { Audit } from './audit.ts';
 import { clientRoutes } from './clients.ts';
 import { configurationRoutes } from './configuration.ts';
 import type { ConsoleOptions } from './console.ts';
+import { delayedRoutes } from './delayed.ts';
 import { type EventFeed, eventRoutes } from './events.ts';
 import { healthRoutes } from './health.ts';
 import { messageRoutes } from './messages.ts';
@@ -48,6 +49,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...nngRoutes(options),
     ...ruleRoutes(options),
     ...retainedRoutes(options),
+    ...delayedRoutes(options),
     ...topicRoutes(options),
     ...eventRoutes(feed),
     ...securityRoutes(options),

@@ -5,14 +5,15 @@
 // [MQTT-4.6.0-6].
 //
 // Map (made by `make docs`):
-//   alias.ts     Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
-//   backlogs.ts  Stored messages that new subscriptions of one session are still owed: pulled one at a time, in slices
-//   entry.ts     One outgoing message that has to be remembered
-//   inflight.ts  Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for
-//   outbox.ts    What one session is to be sent: its queue, its flow control and, while a client is connected
-//   sender.ts    The packets that go to one connected client: PUBLISH in the form its version
-//   tally.ts     What one session has been sent and what it has lost, counted for itself and for all sessions together
-//   waiting.ts   Messages of one session that wait to be sent, in order, with the bytes of their payloads
+//   alias.ts          Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
+//   backlogs.ts       Stored messages that new subscriptions of one session are still owed: pulled one at a time
+//   entry.ts          One outgoing message that has to be remembered
+//   inflight.ts       Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for
+//   mountedsender.ts  The packets that go to a client below a mount point: as sender.ts writes them
+//   outbox.ts         What one session is to be sent: its queue, its flow control and, while a client is connected
+//   sender.ts         The packets that go to one connected client: PUBLISH in the form its version
+//   tally.ts          What one session has been sent and what it has lost
+//   waiting.ts        Messages of one session that wait to be sent, in order, with the bytes of their payloads
 import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
@@ -125,6 +126,8 @@ export interface Peer {
   readonly maximumPacketSize: number;
   /** Topic Alias Maximum of the client. */
   readonly topicAliasMaximum: number;
+  /** What is taken off the beginning of each topic; "" = nothing. */
+  readonly mount?: string;
 }
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */

@@ -12,6 +12,7 @@ import { Backlogs } from './backlogs.ts';
 import type { Backlog, OutboxLimits, OutboxOptions, Peer, SessionOutbox, Target } from './delivery.ts';
 import { type Entry, entryOf, identifiersOf, newEntry } from './entry.ts';
 import { FREE, Inflight, RELEASED, SENT_QOS1, SENT_QOS2 } from './inflight.ts';
+import { MountedSender } from './mountedsender.ts';
 import { Sender } from './sender.ts';
 import { Tally } from './tally.ts';
 import { Waiting } from './waiting.ts';
@@ -217,7 +218,8 @@ export class Outbox implements SessionOutbox {
    * then what waited.
    */
   attach(client: Peer): void {
-    const peer = new Sender(client, this.limits.topicAliases, this.clock, this.tally);
+    const Kind = (client.mount ?? '') === '' ? Sender : MountedSender;
+    const peer = new Kind(client, this.limits.topicAliases, this.clock, this.tally);
     this.peer = peer;
     // Nothing from the queue may overtake what is sent again: the window opens when that is done.
     this.window = 0;

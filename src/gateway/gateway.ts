@@ -13,6 +13,7 @@
 //   keys.ts          The configuration's schema as a flat list of keys, for the console
 //   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both
+//   policies.ts      From the configuration to what holds for topics and payloads of clients (policy/)
 //   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
 //   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
 //   storeview.ts     What the store on disk is doing, for REST and the console: its size, room on the disk
@@ -42,6 +43,7 @@ import { missingFeatures } from '../config/features.ts';
 import { nngBridges } from '../config/nngbridges.ts';
 import { formatProblem } from '../config/problem.ts';
 import type { ChangeResult } from '../console/console.ts';
+import type { Policies } from '../policy/policy.ts';
 import type { Proxies } from '../proxy/proxies.ts';
 import { nativeDriver } from '../sp/native.ts';
 import type { SpDriver } from '../sp/sp.ts';
@@ -57,6 +59,7 @@ import { fetchKeys } from './fetchkeys.ts';
 import { type GatewayHooks, ProgramHooks } from './hooks.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
+import { buildPolicies } from './policies.ts';
 import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
 import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from './transports.ts';
@@ -164,6 +167,7 @@ export class Gateway implements Service {
     log('info', 'GW-START', { version, pid: process.pid, file: loaded.file });
     this.runnable(loaded);
     await checkRules(config);
+    const policies = await buildPolicies(config, this.metrics);
     const deps = { log, metrics: this.metrics, clock };
     const hooks = this.parts.hooks ? new ProgramHooks(this.parts.hooks, deps) : null;
     const access = await AccessControl.build(authOptions(config), {
@@ -174,7 +178,7 @@ export class Gateway implements Service {
       hooks: hooks?.auth,
     });
     this.started.push({ name: 'auth', stop: async () => access.close() });
-    const broker = await this.startBroker(config, access);
+    const broker = await this.startBroker(config, access, policies);
     this.tellHooks(hooks, broker);
     const rules = await this.startRules(config, broker);
     const bridges = await this.startBridges(config, broker);
@@ -242,7 +246,7 @@ export class Gateway implements Service {
     return loaded;
   }
 
-  private async startBroker(config: Config, access: AccessControl): Promise<Engine> {
+  private async startBroker(config: Config, access: AccessControl, policies: Policies | null): Promise<Engine> {
     const common = {
       clock: this.parts.clock,
       turn: this.turn,
@@ -267,6 +271,7 @@ export class Gateway implements Service {
         journal,
         resumeTime,
         cpuMs: processCpuMs,
+        policies,
       });
     }
     await broker.start();

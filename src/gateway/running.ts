@@ -14,10 +14,12 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { type Change, diffConfig } from '../config/reload.ts';
 import { type BlockNode, textNode } from '../config/text/node.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from '../console/console.ts';
+import type { Policies } from '../policy/policy.ts';
 import type { BridgesControl } from './bridges.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './kept.ts';
 import type { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, sessionLimits } from './options.ts';
+import { buildPolicies } from './policies.ts';
 import { checkRules, type RulesControl } from './rules.ts';
 
 /** What exists of a gateway that runs. */
@@ -168,6 +170,16 @@ export class RunningConfig {
     }
   }
 
+  /** What is to hold for topics and payloads, once rules and schemas are known to be right; or what is wrong. */
+  private async policiesOf(config: Config): Promise<Policies | string | null> {
+    try {
+      await checkRules(config);
+      return await buildPolicies(config, this.parts.metrics);
+    } catch (error) {
+      return textOf(error);
+    }
+  }
+
   private refused(error: string): ChangeResult {
     this.parts.log('error', 'GW-RELOAD-FAILED', { error });
     this.count('refused');
@@ -187,14 +199,12 @@ export class RunningConfig {
     if (running === null) return this.refused('the gateway is not running');
     const next = this.loadNext(set);
     if (typeof next === 'string') return this.refused(next);
-    const wrong = await checkRules(next.config).then(
-      () => null,
-      (error: unknown) => textOf(error),
-    );
-    if (wrong !== null) return this.refused(wrong);
+    const policies = await this.policiesOf(next.config);
+    if (typeof policies === 'string') return this.refused(policies);
     const access = await running.access.reload(authOptions(next.config));
     if (!access.ok) return this.refused(access.error.message);
     running.broker.accessChanged();
+    running.broker.setPolicies?.(policies);
     const clientsDropped = running.broker.dropRevoked(access.revoked);
     const changes = diffConfig(this.loaded, next);
     this.loaded = next;

@@ -305,6 +305,13 @@ export class Publication {
     this.buffer = this.shared.bytes;
   }
 
+  /** Gives it other properties; the bytes it came in are not passed on any more. */
+  replaceProperties(properties: Properties): void {
+    this.properties = properties;
+    this.packetStart = -1;
+    this.kept = null;
+  }
+
   /** What the acknowledgement waits for; asking for it makes it. */
   hold(): Hold {
     if (this.waiting === null) this.waiting = new Hold();

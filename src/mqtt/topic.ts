@@ -8,6 +8,8 @@
 export const TOPIC_MAX_BYTES = 65_535;
 
 const SHARE_PREFIX = '$share/';
+/** Begins a filter that may have one subscriber, where the configuration says so. */
+export const EXCLUSIVE_PREFIX = '$exclusive/';
 
 const HASH = 0x23;
 const PLUS = 0x2b;

@@ -5,7 +5,7 @@ import { brief } from '../base/brief.ts';
 import { type Log, limitLog } from '../base/log.ts';
 
 /** What was refused for lack of room. */
-export type Cap = 'sessions' | 'subscriptions' | 'retained' | 'store' | 'memory' | 'matching';
+export type Cap = 'sessions' | 'subscriptions' | 'retained' | 'store' | 'memory' | 'matching' | 'exclusive' | 'delayed';
 
 const TELL_MS = 10_000;
 /** Characters of a name in the log. */
@@ -20,6 +20,8 @@ export class Caps {
     store: 0,
     memory: 0,
     matching: 0,
+    exclusive: 0,
+    delayed: 0,
   };
   private readonly logs: Record<Cap, Log>;
 
@@ -33,6 +35,8 @@ export class Caps {
       store: limited(),
       memory: limited(),
       matching: limited(),
+      exclusive: limited(),
+      delayed: limited(),
     };
   }
 

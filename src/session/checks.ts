@@ -89,6 +89,12 @@ export function foreignOwner(core: Core, known: Owned, identity: Identity): Refu
   return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'the client id has a session of another user' };
 }
 
+/** Whether its names fit the mount point of its listener. */
+export function checkPlace(core: Core, identity: Identity): Refusal | null {
+  const unfit = core.policies?.of(identity)?.unfit ?? null;
+  return unfit === null ? null : { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: unfit };
+}
+
 /** A session, whichever engine keeps it. */
 interface Owned {
   readonly identity: Identity;

@@ -9,7 +9,7 @@ import type { ConnectPacket } from '../mqtt/packet.ts';
 import { NOT_AUTHORIZED, PACKET_TOO_LARGE } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Admission } from './admission.ts';
-import { checkLimits, checkOwner, checkPrefix, checkRoom, mostQos, notStored, type Refusal } from './checks.ts';
+import { checkLimits, checkOwner, checkPlace, checkPrefix, checkRoom, mostQos, notStored, type Refusal } from './checks.ts';
 import { encodeAccepted } from './connack.ts';
 import { openSession } from './opening.ts';
 
@@ -25,6 +25,7 @@ export const CONNECT_STEPS: readonly Step[] = [
   matchPrefix,
   authenticate,
   nameByUsername,
+  fitMountPoint,
   ownClientId,
   findRoom,
   // From here on an older connection of the client id has ended.
@@ -83,6 +84,11 @@ function nameByUsername(admission: Admission): Outcome {
   if (admission.assignedClientId !== null) admission.assignedClientId = clientId;
   packet.clientId = clientId;
   return null;
+}
+
+/** Its names may be part of all its topics. */
+function fitMountPoint({ core, identity }: Admission): Outcome {
+  return checkPlace(core, identity);
 }
 
 function ownClientId({ core, registry, identity }: Admission): Outcome {

@@ -9,8 +9,10 @@ import type { PublishScan } from '../codec/publish.ts';
 import { readText } from '../codec/text.ts';
 import { PROTOCOL_ERROR, QUOTA_EXCEEDED, TOPIC_NAME_INVALID } from '../mqtt/reason.ts';
 import { exceedsLevels, isTopicName } from '../mqtt/topic.ts';
+import type { Policies } from '../policy/policy.ts';
 import type { KnownTopic, Route } from '../router/router.ts';
 import type { Core } from './session.ts';
+import { type Special, Specials } from './special.ts';
 import { TopicVerdicts, UNKNOWN } from './verdicts.ts';
 import { LONG_CHARACTERS, namesLimit } from './weight.ts';
 
@@ -22,6 +24,11 @@ export class NamedTopics {
   allowed = false;
   /** False when the verdict is for this packet alone. */
   lasting = false;
+  /**
+   * Where the configuration makes something else of a publish on this topic; `allowed` is then false, so that it takes
+   * no path of an ordinary one. Valid while `allowed` is false.
+   */
+  special: Special | null = null;
   /** Set when resolve() has returned false: the promise of the verdict that is missing. */
   waiting: Promise<boolean> | null = null;
   private readonly core: Core;
@@ -36,6 +43,9 @@ export class NamedTopics {
   /** Of the authorizer, when the verdicts were given. */
   private version = -1;
   private lookedTurn = -1;
+  private policies: Policies | null = null;
+  /** null: no topic of this client is special. */
+  private specials: Specials | null = null;
   private readonly aliases: (KnownTopic | undefined)[] = [];
   /** An answer that came while nothing was read holds for the packet that waited for it, whatever has changed since. */
   private answered: { readonly name: string; readonly allowed: boolean } | null = null;
@@ -57,13 +67,18 @@ export class NamedTopics {
     const topic = this.name(buffer, scan, alias);
     const known = this.verdicts.get(topic.serial);
     this.lasting = true;
-    if (known !== UNKNOWN) this.allowed = known === 1;
-    else if (!this.ask(topic, scan)) return false;
+    let goesBy = topic;
+    if (known === 1) this.allowed = true;
+    else {
+      const found = this.judge(topic, scan, known);
+      if (found === null) return false;
+      goesBy = found;
+    }
     this.answered = null;
-    if (topic !== this.topic) {
-      this.hold(longBytes(topic) - this.longHeld);
-      this.longHeld = longBytes(topic);
-      this.topic = topic;
+    if (goesBy !== this.topic) {
+      this.hold(longBytes(goesBy) - this.longHeld);
+      this.longHeld = longBytes(goesBy);
+      this.topic = goesBy;
     }
     if (alias > 0 && this.aliases[alias] !== topic) this.assign(alias, topic);
     return true;
@@ -96,18 +111,46 @@ export class NamedTopics {
   /** The connection has gone. */
   close(): void {
     this.verdicts.close();
+    this.specials?.clear();
     this.hold(-this.bytes);
   }
 
   // ---- inside
 
-  /** Rights change between turns only. */
+  /** Rights and policies change between turns only. */
   private look(): void {
     this.lookedTurn = this.core.turn.number;
     const { version } = this.access().authorizer;
-    if (version === this.version) return;
+    const { policies } = this.core;
+    if (version === this.version && policies === this.policies) return;
     this.verdicts.clear();
     this.version = version;
+    this.specials?.clear();
+    if (policies === this.policies) return;
+    this.policies = policies;
+    const policy = policies?.of(this.identity) ?? null;
+    this.specials = policy === null ? null : new Specials(this.core, policy);
+  }
+
+  /**
+   * The topic that a publish on `topic` goes by, where that is not plainly allowed: sets `allowed`, or `special`. null
+   * when a verdict has to be waited for.
+   */
+  private judge(topic: KnownTopic, scan: PublishScan, known: number): KnownTopic | null {
+    const special = this.specials?.of(topic) ?? null;
+    this.special = special;
+    if (special === null) {
+      if (known !== UNKNOWN) this.allowed = known === 1;
+      else if (!this.ask(topic, scan, null)) return null;
+      return topic;
+    }
+    if (special.allowed !== null) special.may = special.allowed;
+    // What can go nowhere is refused whatever its rights are.
+    else if (special.plan.refusal === 0 && !this.ask(special.topic, scan, special)) return null;
+    this.allowed = false;
+    // The packet goes on under another topic, or is looked at: its bytes are not passed on as they are.
+    scan.topicEnd = scan.topicStart;
+    return special.topic;
   }
 
   private assign(alias: number, topic: KnownTopic): void {
@@ -151,11 +194,13 @@ export class NamedTopics {
     return router.known.add(text, buffer, topicStart, topicEnd);
   }
 
-  /** False when the answer comes later. */
-  private ask(topic: KnownTopic, scan: PublishScan): boolean {
+  /**
+   * False when the answer comes later. @param special what remembers the verdict in the place of this client's table
+   */
+  private ask(topic: KnownTopic, scan: PublishScan, special: Special | null): boolean {
     const { answered } = this;
     if (answered?.name === topic.name) {
-      this.allowed = answered.allowed;
+      this.settle(answered.allowed, special);
       this.lasting = false;
       return true;
     }
@@ -163,19 +208,30 @@ export class NamedTopics {
     const verdict = authorizer.publish(this.identity, topic.name, scan.qos, scan.retain);
     const lasting = authorizer.everyPublish !== true;
     if (typeof verdict === 'boolean') {
-      if (lasting) this.verdicts.set(topic.serial, verdict);
+      if (lasting) this.remember(topic, special, verdict);
       this.lasting = lasting;
-      this.allowed = verdict;
+      this.settle(verdict, special);
       return true;
     }
     const { version } = this;
     this.waiting = verdict.then((allowed) => {
       // Where rights have changed meanwhile the packet that waited has its answer, and the next one asks again.
-      if (lasting && this.access().authorizer.version === version) this.verdicts.set(topic.serial, allowed);
+      if (lasting && this.access().authorizer.version === version) this.remember(topic, special, allowed);
       else this.answered = { name: topic.name, allowed };
       return allowed;
     });
     return false;
+  }
+
+  private remember({ serial }: KnownTopic, special: Special | null, allowed: boolean): void {
+    if (special === null) this.verdicts.set(serial, allowed);
+    else special.allowed = allowed;
+  }
+
+  /** The verdict for the packet at hand. */
+  private settle(allowed: boolean, special: Special | null): void {
+    if (special === null) this.allowed = allowed;
+    else special.may = allowed;
   }
 }
 

@@ -60,6 +60,7 @@ export function openSession(
   session.since = core.clock.now();
   session.remote = client.connection.remote;
   session.listener = client.listener.name;
+  mountAt(core, session, core.policies?.of(identity)?.mount ?? '');
   session.will = packet.will;
   registry.weigh(session);
   session.bridge = packet.bridge;
@@ -67,6 +68,14 @@ export function openSession(
   const stored = session.outbox.durable;
   const told = registry.begin(session, sessionExpiry(core.limits, packet));
   return { session, present, waits: told || discarded, fresh: session.outbox.durable && !stored };
+}
+
+/** Another mount point takes other messages: what was found of routes no longer holds. */
+function mountAt(core: Core, session: Session, mount: string): void {
+  if (session.mount === mount) return;
+  session.mount = mount;
+  session.moved();
+  core.router.invalidate();
 }
 
 /** Another connection with the same client id has to go [MQTT-3.1.4-3]. */

@@ -30,6 +30,7 @@ import type { Acks } from './acks.ts';
 import type { Exchanges } from './exchanges.ts';
 import { heldCount } from './held.ts';
 import { NamedTopics } from './named.ts';
+import { checkPayload, DROPPED } from './payloads.ts';
 import { Run } from './run.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
@@ -163,7 +164,8 @@ export class Inbound {
     const packetId = publication.packetId;
     const refusal = this.refusal(publication);
     if (refusal !== TAKEN) {
-      this.acks.answer(PUBACK, packetId, refusal, null);
+      if (publication.stored) this.core.journal.barrier(publication.hold());
+      this.acks.answer(PUBACK, packetId, refusal, publication.held);
       return;
     }
     const receivers = this.core.router.publish(publication, this.names.route(topic));
@@ -181,8 +183,11 @@ export class Inbound {
     this.checkQuota();
     const refusal = this.refusal(publication);
     if (refusal !== TAKEN) {
+      const { stored } = publication;
       if (refusal === SUCCESS) this.exchanges.begin(packetId, publication);
-      this.acks.answer(PUBREC, packetId, refusal, null);
+      if (stored) this.core.journal.barrier(publication.hold());
+      this.exchanges.await(packetId, publication.held);
+      this.acks.answer(PUBREC, packetId, refusal, publication.held);
       return;
     }
     const { journal, router } = this.core;
@@ -222,13 +227,34 @@ export class Inbound {
 
   /** TAKEN, or the code to acknowledge a publish with that has no effect; counts it. */
   private refusal(publication: Publication): number {
-    if (!this.names.allowed) {
+    if (!this.names.allowed) return this.unusual(publication);
+    return this.isTooLarge(publication) ? this.tooLarge() : TAKEN;
+  }
+
+  private tooLarge(): number {
+    this.core.stats.tooLargePublish++;
+    return this.five ? IMPLEMENTATION_SPECIFIC_ERROR : SUCCESS;
+  }
+
+  /** As refusal(), for what is denied, or on a topic that the configuration makes something else of. */
+  private unusual(publication: Publication): number {
+    const { special } = this.names;
+    const { core } = this;
+    if (special === null || (!special.may && special.plan.refusal === 0)) {
       this.denied(1);
       return this.deniedCode();
     }
-    if (!this.isTooLarge(publication)) return TAKEN;
-    this.core.stats.tooLargePublish++;
-    return this.five ? IMPLEMENTATION_SPECIFIC_ERROR : SUCCESS;
+    const { plan } = special;
+    if (plan.refusal !== 0) {
+      core.stats.misplacedPublish++;
+      return this.five ? plan.refusal : SUCCESS;
+    }
+    if (this.isTooLarge(publication)) return this.tooLarge();
+    if (plan.rewritten) core.stats.rewrittenPublish++;
+    const code = checkPayload(plan, publication);
+    if (code !== SUCCESS) return this.five && code !== DROPPED ? code : SUCCESS;
+    if (plan.delaySeconds === 0) return TAKEN;
+    return core.delayed.put(publication, plan.delaySeconds);
   }
 
   private isTooLarge(publication: Publication): boolean {

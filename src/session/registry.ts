@@ -5,11 +5,14 @@ import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import { SUCCESS } from '../mqtt/reason.ts';
+import type { TopicPlan } from '../policy/policy.ts';
 import type { RestoredSession, StoredSession, StoredSubscription, StoredWill } from '../store/store.ts';
 import { capExpiry } from './opening.ts';
+import { checkPayload } from './payloads.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
-import { put } from './subscribe.ts';
+import { put, withdraw } from './subscribe.ts';
 import { bytesOf, EXCHANGE_BYTES } from './weight.ts';
 
 export class Registry {
@@ -151,8 +154,9 @@ export class Registry {
     session.expiryTimer?.cancel();
     session.expiryTimer = null;
     if (pending !== null) this.publishWill(session, pending);
-    for (const topicFilter of session.subscriptions.keys()) this.core.router.unsubscribe(session.outbox, topicFilter);
+    const filters = [...session.subscriptions.keys()];
     session.subscriptions.clear();
+    for (const topicFilter of filters) withdraw(this.core, session, topicFilter);
     this.core.ledger.add('sessions', -session.bytes - EXCHANGE_BYTES * session.inbound.size);
     session.bytes = 0;
     session.inbound.clear();
@@ -175,6 +179,7 @@ export class Registry {
       const identity = storedIdentity(stored, absentees);
       const session = new Session(this.core, identity, stored.version, false);
       session.listener = identity.listener;
+      session.mount = this.core.policies?.of(identity)?.mount ?? '';
       session.setAccess(() => absentees.access(session.identity));
       session.expiryInterval = stored.expiryInterval;
       session.outbox.resumable = true;
@@ -313,24 +318,36 @@ export class Registry {
     const { core } = this;
     const { identity } = session;
     const access = session.currentAccess ?? core.absentees.access(identity);
+    const plan = core.policies?.of(identity)?.plan(will.topicName) ?? null;
+    const topic = plan?.topic ?? will.topicName;
     // The client may be away for long: its user may have been removed meanwhile, and its rights are those of now.
-    const allowed =
-      access.vouches(identity) && access.authorizer.publish(identity, will.topicName, will.qos, will.retain);
+    const allowed = access.vouches(identity) && access.authorizer.publish(identity, topic, will.qos, will.retain);
     const publish = (may: boolean): void => {
-      if (!may) core.stats.deniedWill++;
-      else {
-        core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
-        const publication = new Publication(session.origin);
-        publication.load(this.willMessage(session, will));
-        publication.promised = true;
-        core.turn.enter();
-        core.router.publish(publication, core.router.route(will.topicName));
-        core.turn.leave();
-      }
+      if (!may || (plan !== null && plan.refusal !== 0)) core.stats.deniedWill++;
+      else this.sendWill(session, { ...will, topicName: topic }, plan);
       this.willSettled(session);
     };
     if (typeof allowed === 'boolean') publish(allowed);
     else void allowed.then(publish, () => this.publishWillLater(session, will, attempt, publish));
+  }
+
+  private sendWill(session: Session, will: Will, plan: TopicPlan | null): void {
+    const { core } = this;
+    core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
+    const publication = new Publication(session.origin);
+    publication.load(this.willMessage(session, will));
+    publication.promised = true;
+    if (plan !== null) {
+      if (plan.rewritten) core.stats.rewrittenPublish++;
+      if (checkPayload(plan, publication) !== SUCCESS) return;
+      if (plan.delaySeconds > 0) {
+        core.delayed.put(publication, plan.delaySeconds);
+        return;
+      }
+    }
+    core.turn.enter();
+    core.router.publish(publication, core.router.route(will.topicName));
+    core.turn.leave();
   }
 
   /** The source of rights could not say: it is asked again for a while. */

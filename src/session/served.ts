@@ -30,8 +30,10 @@ import {
   QUOTA_EXCEEDED,
   SUCCESS,
 } from '../mqtt/reason.ts';
+import type { ClientPolicy } from '../policy/policy.ts';
 import { Acks } from './acks.ts';
 import type { Admission } from './admission.ts';
+import { autoSubscribe } from './autosubscribe.ts';
 import type { Refusal } from './checks.ts';
 import { type EnhancedAuthentication, takeAuth } from './enhanced.ts';
 import { Exchanges } from './exchanges.ts';
@@ -102,7 +104,9 @@ export class Served {
       receiveMaximum: asked?.receiveMaximum ?? 65_535,
       maximumPacketSize: this.maximumPacketSize,
       topicAliasMaximum: asked?.topicAliasMaximum ?? 0,
+      mount: this.session.mount,
     });
+    if (this.core.policies !== null) this.subscribeItself();
   }
 
   /** Why the client has to go now, null = it may stay. @param silentMs since its last bytes; 0 while it is not read */
@@ -135,7 +139,8 @@ export class Served {
         this.subscribe(decodePacket(version, buffer, frame) as SubscribePacket);
         return;
       case UNSUBSCRIBE: {
-        const waiting = this.answers.end(decodePacket(version, buffer, frame) as UnsubscribePacket);
+        const packet = decodePacket(version, buffer, frame) as UnsubscribePacket;
+        const waiting = this.answers.end(packet, this.policy);
         if (waiting !== null) this.client.suspend(waiting, () => {});
         return;
       }
@@ -175,10 +180,21 @@ export class Served {
       throw new ProtocolError(PROTOCOL_ERROR, `acknowledgement of the wrong kind for packet identifier ${packetId}`);
   }
 
+  /** The subscriptions that the configuration gives this client. */
+  private subscribeItself(): void {
+    const { client } = this;
+    const waiting = autoSubscribe(this.core, this.session, client.listener, () => client.isOpen());
+    if (waiting !== null) client.suspend(waiting, () => {});
+  }
+
+  private get policy(): ClientPolicy | null {
+    return this.core.policies?.of(this.session.identity) ?? null;
+  }
+
   private subscribe(packet: SubscribePacket): void {
     const { packetId } = packet;
     const { client, answers } = this;
-    const result = subscribe(this.core, this.session, client.listener, packet, () => client.isOpen());
+    const result = subscribe(this.core, this.session, client.listener, packet, () => client.isOpen(), this.policy);
     if (!(result instanceof Promise)) {
       answers.granted(packetId, result);
       return;

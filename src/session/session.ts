@@ -49,11 +49,14 @@ import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
 import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
+import type { Policies } from '../policy/policy.ts';
 import type { RetainedLimits, Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
 import type { Budget } from './budget.ts';
 import type { Caps } from './caps.ts';
 import type { Contests } from './contest.ts';
+import type { Delayed } from './delayed.ts';
+import type { Exclusives } from './exclusive.ts';
 import type { Held } from './held.ts';
 import type { IntakeBuffer } from './intake.ts';
 import type { Pace } from './pace.ts';
@@ -119,6 +122,10 @@ export interface SessionStats {
   tooLargePublish: number;
   deniedSubscribe: number;
   deniedWill: number;
+  rewrittenPublish: number;
+  rewrittenSubscribe: number;
+  /** Publishes that the configuration sends nowhere: no topic left of theirs. */
+  misplacedPublish: number;
   expiredSessions: number;
   duplicatesQos2: number;
   connected: number;
@@ -141,6 +148,9 @@ export function newSessionStats(): SessionStats {
     tooLargePublish: 0,
     deniedSubscribe: 0,
     deniedWill: 0,
+    rewrittenPublish: 0,
+    rewrittenSubscribe: 0,
+    misplacedPublish: 0,
     expiredSessions: 0,
     duplicatesQos2: 0,
     connected: 0,
@@ -178,5 +188,11 @@ export interface Core {
   readonly caps: Caps;
   /** Client ids that several programs seem to use. */
   readonly contests: Contests;
+  /** What the configuration says about topics and payloads; null = nothing. Replaced whole on reload. */
+  policies: Policies | null;
+  /** Messages that are published later. */
+  readonly delayed: Delayed;
+  /** Who has which exclusive subscription. */
+  readonly exclusives: Exclusives;
   readonly emit: (event: BrokerEvent) => void;
 }

@@ -46,6 +46,8 @@ export class Session {
   since: number;
   remote = '';
   listener = '';
+  /** Begins all topics of its client, which does not see it; a message on another topic is not for it. */
+  mount = '';
   lastError: string | null = null;
   messagesIn = 0;
   /** A will whose delay is running. */
@@ -128,8 +130,8 @@ export class Session {
   }
 
   private mayReceive(topic: string): boolean {
-    const access = this.access;
-    if (access === null) return false;
+    const { access, mount } = this;
+    if (access === null || !isBelow(topic, mount)) return false;
     const authorizer = access().authorizer;
     if (authorizer.version !== this.readVersion) {
       this.readVerdicts.clear();
@@ -147,4 +149,9 @@ export class Session {
     core.log('warn', reason === 'slow' ? 'CLI-SLOW' : 'SES-QUEUE-FULL', { clientId: this.clientId });
     core.emit({ kind: 'dropped', clientId: this.clientId, reason, count: 1 });
   }
+}
+
+/** Whether a topic has something left when the mount point is taken off. */
+function isBelow(topic: string, mount: string): boolean {
+  return mount === '' || (topic.length > mount.length && topic.startsWith(mount));
 }

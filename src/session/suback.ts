@@ -6,6 +6,7 @@ import { Hold } from '../mqtt/message.ts';
 import { SUBACK, UNSUBACK, type UnsubscribePacket, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { QUOTA_EXCEEDED, reasonText } from '../mqtt/reason.ts';
+import type { ClientPolicy } from '../policy/policy.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 import { type Subscribed, type Unsubscribed, unsubscribe } from './subscribe.ts';
@@ -52,9 +53,9 @@ export class SubscriptionAnswers {
   }
 
   /** Carries out an UNSUBSCRIBE and answers it; gives what to wait for when that takes several turns. */
-  end(packet: UnsubscribePacket): Promise<void> | null {
+  end(packet: UnsubscribePacket, policy: ClientPolicy | null): Promise<void> | null {
     const { packetId } = packet;
-    const result = unsubscribe(this.core, this.session, packet, () => this.client.isOpen());
+    const result = unsubscribe(this.core, this.session, packet, () => this.client.isOpen(), policy);
     if (!(result instanceof Promise)) {
       this.ended(packetId, result);
       return null;

@@ -18,7 +18,8 @@ import {
   UNSPECIFIED_ERROR,
   WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED,
 } from '../mqtt/reason.ts';
-import { exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
+import { EXCLUSIVE_PREFIX, exceedsLevels, hasWildcard, isShared, isTopicFilter, parseShare } from '../mqtt/topic.ts';
+import type { ClientPolicy } from '../policy/policy.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import type { Cap } from './caps.ts';
 import { mostQos } from './checks.ts';
@@ -32,24 +33,43 @@ interface Checked {
   readonly request: SubscriptionRequest;
   readonly filter: string;
   readonly shareName: string | null;
+  readonly exclusive: boolean;
+  /** The filter that rights are judged by. */
+  readonly judged: string;
 }
 
 /**
- * Checks one request. Returns a failure code when it cannot be granted whoever asks. Throws for what closes the
- * connection.
+ * Checks one request. `policy` says what its filter stands for, null = for itself. Returns a failure code when it
+ * cannot be granted whoever asks. Throws for what closes the connection.
  */
-function check(core: Core, request: SubscriptionRequest): Checked | number {
-  const { topicFilter } = request;
+function check(core: Core, policy: ClientPolicy | null, asked: SubscriptionRequest): Checked | number {
   const limits = core.limits;
-  if (isShared(topicFilter)) {
-    if (request.noLocal) throw new ProtocolError(PROTOCOL_ERROR, 'No Local on a shared subscription'); // [MQTT-3.8.3-4]
+  if (isShared(asked.topicFilter)) {
+    if (asked.noLocal) throw new ProtocolError(PROTOCOL_ERROR, 'No Local on a shared subscription'); // [MQTT-3.8.3-4]
     if (!limits.sharedAvailable) return SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
-    const share = parseShare(topicFilter);
-    if (share === null) throw malformed(topicFilter); // [MQTT-4.8.2-1] [MQTT-4.8.2-2]
-    return checkFilter(core, request, share.topicFilter, share.shareName);
-  }
-  if (!isTopicFilter(topicFilter)) throw malformed(topicFilter); // [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]
-  return checkFilter(core, request, topicFilter, null);
+    // [MQTT-4.8.2-1] [MQTT-4.8.2-2]
+    if (parseShare(asked.topicFilter) === null) throw malformed(asked.topicFilter);
+  } else if (!isTopicFilter(asked.topicFilter)) throw malformed(asked.topicFilter); // [MQTT-4.7.1-1] [MQTT-4.7.3-1]
+  const request = placed(core, policy, asked);
+  if (typeof request === 'number') return request;
+  const { topicFilter } = request;
+  const share = parseShare(topicFilter);
+  if (share !== null)
+    return checkFilter(core, { request, filter: share.topicFilter, shareName: share.shareName, judged: topicFilter });
+  if (core.policies?.exclusive !== true || !topicFilter.startsWith(EXCLUSIVE_PREFIX))
+    return checkFilter(core, { request, filter: topicFilter, shareName: null, judged: topicFilter });
+  const filter = topicFilter.slice(EXCLUSIVE_PREFIX.length);
+  if (!isTopicFilter(filter) || isShared(filter)) return TOPIC_FILTER_INVALID;
+  return checkFilter(core, { request, filter, shareName: null, judged: filter }, true);
+}
+
+/** The request with the filter that it stands for, or a reason code. */
+function placed(core: Core, policy: ClientPolicy | null, asked: SubscriptionRequest): SubscriptionRequest | number {
+  const topicFilter = policy === null ? asked.topicFilter : policy.filter(asked.topicFilter);
+  if (typeof topicFilter === 'number') return topicFilter;
+  if (topicFilter === asked.topicFilter) return asked;
+  core.stats.rewrittenSubscribe++;
+  return { ...asked, topicFilter };
 }
 
 /** What is no Topic Filter at all makes the packet malformed; 0x8F is for one that is well-formed and not accepted. */
@@ -60,16 +80,12 @@ function malformed(topicFilter: string): ProtocolError {
 /** A filter may have 64 KB. */
 const SHOWN_CHARACTERS = 100;
 
-function checkFilter(
-  core: Core,
-  request: SubscriptionRequest,
-  filter: string,
-  shareName: string | null,
-): Checked | number {
+function checkFilter(core: Core, found: Omit<Checked, 'exclusive'>, exclusive = false): Checked | number {
   const limits = core.limits;
+  const { filter } = found;
   if (limits.maxTopicLevels > 0 && exceedsLevels(filter, limits.maxTopicLevels)) return TOPIC_FILTER_INVALID;
   if (!limits.wildcardAvailable && hasWildcard(filter)) return WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED;
-  return { request, filter, shareName };
+  return { ...found, exclusive };
 }
 
 /**
@@ -77,6 +93,12 @@ function checkFilter(
  * places.
  */
 const ASKED_AT_ONCE = 4;
+
+/** What of a SUBSCRIBE asks for something. */
+interface Requests {
+  readonly subscriptions: readonly SubscriptionRequest[];
+  readonly properties: SubscribePacket['properties'];
+}
 
 /**
  * Grants what can be granted. Returns one code for each request, in order [MQTT-3.8.4-6]; before 5.0 failures are 0x80
@@ -88,8 +110,9 @@ export function subscribe(
   core: Core,
   session: Session,
   listener: ListenerContext,
-  packet: SubscribePacket,
+  packet: Requests,
   isOpen: () => boolean,
+  policy: ClientPolicy | null = null,
 ): Subscribed | Promise<Subscribed | null> {
   const access = listener.access();
   const rights = { access, maxQos: mostQos(core.limits, listener.rules) };
@@ -98,12 +121,11 @@ export function subscribe(
   const checked: (Checked | number)[] = [];
   const verdicts: (boolean | Promise<boolean>)[] = [];
   const ask = (i: number): void => {
-    const one = check(core, requests[i]);
+    const one = check(core, policy, requests[i]);
     checked.push(one);
     if (typeof one === 'number') verdicts.push(false);
     else {
-      const { topicFilter, qos } = one.request;
-      const verdict = access.authorizer.subscribe(session.identity, topicFilter, qos);
+      const verdict = access.authorizer.subscribe(session.identity, one.judged, one.request.qos);
       // Awaited in its turn; it may reject before that.
       if (typeof verdict !== 'boolean') verdict.catch(() => {});
       verdicts.push(verdict);
@@ -214,6 +236,10 @@ class Grant implements Subscribed {
         throw new ProtocolError(NOT_AUTHORIZED, `subscribing to ${topicFilter} is not allowed`);
       return this.failure(NOT_AUTHORIZED);
     }
+    if (c.exclusive && core.exclusives.taken(c.filter, session.clientId)) {
+      core.caps.refused('exclusive', session.clientId, topicFilter);
+      return this.failure(QUOTA_EXCEEDED);
+    }
     const asked = this.subscriptionOf(c);
     const before = session.subscriptions.get(topicFilter);
     const known = before !== undefined && same(before, asked);
@@ -281,22 +307,44 @@ export function put(
   subscription: StoredSubscription,
   tell = session.outbox.durable,
 ): boolean {
-  const share = parseShare(subscription.topicFilter);
-  const existed = core.router.subscribe({
-    ...subscription,
-    receiver: session.outbox,
-    filter: share?.topicFilter ?? subscription.topicFilter,
-    shareName: share?.shareName ?? null,
-  });
-  session.subscriptions.set(subscription.topicFilter, subscription);
+  const { topicFilter } = subscription;
+  if (core.policies?.exclusive === true && topicFilter.startsWith(EXCLUSIVE_PREFIX))
+    core.exclusives.take(topicFilter.slice(EXCLUSIVE_PREFIX.length), session.clientId);
+  const existed = route(core, session, subscription);
+  session.subscriptions.set(topicFilter, subscription);
   if (tell) core.journal.subscriptionPut(session.clientId, subscription);
   return existed;
+}
+
+/** Has messages for a subscription delivered; the router knows nothing of exclusive ones. */
+function route(core: Core, session: Session, subscription: StoredSubscription): boolean {
+  const share = parseShare(subscription.topicFilter);
+  const topicFilter = core.exclusives.heldBy(session.clientId, subscription.topicFilter) ?? subscription.topicFilter;
+  return core.router.subscribe({
+    ...subscription,
+    topicFilter,
+    receiver: session.outbox,
+    filter: share?.topicFilter ?? topicFilter,
+    shareName: share?.shareName ?? null,
+  });
+}
+
+/** Has no more messages delivered for a subscription that the session no longer has. */
+export function withdraw(core: Core, session: Session, topicFilter: string): void {
+  const exclusive = core.exclusives.heldBy(session.clientId, topicFilter);
+  if (exclusive !== null) core.exclusives.release(exclusive);
+  core.router.unsubscribe(session.outbox, exclusive ?? topicFilter);
+  // To the router an exclusive subscription and an ordinary one to the same filter are one: the other one goes on.
+  const twin = session.subscriptions.get(exclusive ?? EXCLUSIVE_PREFIX + topicFilter);
+  if (twin === undefined) return;
+  if (exclusive !== null || core.exclusives.heldBy(session.clientId, twin.topicFilter) !== null)
+    route(core, session, twin);
 }
 
 /** Ends a subscription; false when there is none. */
 export function remove(core: Core, session: Session, topicFilter: string): boolean {
   if (!session.subscriptions.delete(topicFilter)) return false;
-  core.router.unsubscribe(session.outbox, topicFilter);
+  withdraw(core, session, topicFilter);
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
   return true;
 }
@@ -349,6 +397,7 @@ export function unsubscribe(
   session: Session,
   packet: UnsubscribePacket,
   isOpen: () => boolean,
+  policy: ClientPolicy | null = null,
 ): Unsubscribed | Promise<Unsubscribed | null> {
   for (const topicFilter of packet.topicFilters) {
     const valid = isShared(topicFilter) ? parseShare(topicFilter) !== null : isTopicFilter(topicFilter);
@@ -357,7 +406,10 @@ export function unsubscribe(
   const ended: { at: number; subscription: StoredSubscription }[] = [];
   const reasonCodes: number[] = [];
   const endOne = (at: number): undefined => {
-    const topicFilter = packet.topicFilters[at];
+    const asked = packet.topicFilters[at];
+    const meant = policy?.filter(asked) ?? asked;
+    // One of a time when its filter stood for itself.
+    const topicFilter = typeof meant === 'string' && session.subscriptions.has(meant) ? meant : asked;
     const subscription = session.subscriptions.get(topicFilter);
     if (subscription === undefined) {
       reasonCodes.push(NO_SUBSCRIPTION_EXISTED);

@@ -36,6 +36,7 @@ import {
   type Version,
 } from '../../src/mqtt/packet.ts';
 import type { Properties } from '../../src/mqtt/property.ts';
+import type { Policies } from '../../src/policy/policy.ts';
 import type { SessionLimits } from '../../src/session/session.ts';
 import { memoryJournal } from '../../src/store/memory.ts';
 import type { Journal } from '../../src/store/store.ts';
@@ -90,6 +91,7 @@ export interface RoomOptions {
   readonly control?: AccessControl;
   readonly sysIntervalMs?: number;
   readonly clock?: FakeClock;
+  readonly policies?: Policies | null;
   /** Another engine in the place of the native one, for tests that ask only what the seam has. */
   readonly engine?: (options: NativeBrokerOptions) => NativeBroker;
 }
@@ -175,6 +177,7 @@ export class Room {
       limits: { ...LIMITS, ...others, outbox: { ...LIMITS.outbox, ...outbox } },
       localAccess: () => options.control?.access('') ?? this.access,
       absentees: options.control?.absentees ?? options.absentees ?? { access: () => this.access, realmOf: () => '' },
+      policies: options.policies,
       sys: { version: 'test', intervalMs: options.sysIntervalMs ?? 0, more: () => [] },
     };
     this.broker = options.engine?.(parts) ?? new NativeBroker(parts);

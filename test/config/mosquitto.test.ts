@@ -156,6 +156,11 @@ describe('listeners', () => {
     expect(wrong('listener 1884\nprotocol websockets\nwebsockets_origin *')).toContain('a host or an origin expected');
   });
 
+  test('a mount point is carried over', () => {
+    expect(of('listener 1884\nmount_point a/').listeners[0]).toMatchObject({ mountPoint: 'a/' });
+    expect(told('listener 1884\nmount_point %c/')).toContain('names of the client');
+  });
+
   test('TLS ones are TLS, with their authorities, revocations, versions and ciphers', () => {
     const [ssl] = of(
       `listener 8883\n${TLS}capath /ca\nrequire_certificate true\ncrlfile /r\ntls_version tlsv1.3\nciphers A:B\nciphers_tls1.3 C`,
@@ -192,13 +197,7 @@ describe('listeners', () => {
   });
 
   test('what would be weaker without it is refused unless asked for', () => {
-    for (const row of [
-      'mount_point a/',
-      'psk_hint x',
-      'bind_interface eth0',
-      'tls_engine x',
-      'proxy_protocol_v2_require_tls true',
-    ])
+    for (const row of ['psk_hint x', 'bind_interface eth0', 'tls_engine x', 'proxy_protocol_v2_require_tls true'])
       expect(codes(`listener 1884\nallow_anonymous true\n${row}`)).toEqual([3, 0]);
     expect(codes('listener 1884\ntls_keyform pem')).toEqual([0, 0]);
     expect(codes('listener 1884\nenable_proxy_protocol 2\nrequire_certificate true')).toEqual([3, 0]);

@@ -27,6 +27,8 @@ import { Budget } from '../../session/budget.ts';
 import { Caps } from '../../session/caps.ts';
 import { checkLimits, type Refusal } from '../../session/checks.ts';
 import { Contests } from '../../session/contest.ts';
+import { Delayed } from '../../session/delayed.ts';
+import { Exclusives } from '../../session/exclusive.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';
 import { sourceMayWrite } from '../../session/origin.ts';
@@ -117,6 +119,7 @@ export class AedesBroker implements Engine {
     const budget = new Budget(clock, log, () => delivery.queuedBytes);
     budget.limit = options.limits.memoryBudget;
     const caps = new Caps(log, () => clock.mono());
+    const ledger = new Ledger();
     const router = new AedesRouter(journal, clock, (publication) => this.packetOf(publication));
     router.retainedLimits = options.limits.retained;
     router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
@@ -135,11 +138,24 @@ export class AedesBroker implements Engine {
       stats: newSessionStats(),
       delivery,
       budget,
-      ledger: new Ledger(),
+      ledger,
       pace: new Pace(() => clock.mono()),
       held: new Held(),
       caps,
       contests: new Contests(),
+      // The native engine alone has them: config/engine.ts refuses a configuration that asks for any.
+      policies: null,
+      delayed: new Delayed({
+        clock,
+        journal,
+        ledger,
+        turn: options.turn,
+        router,
+        absentees: options.absentees,
+        caps,
+        log,
+      }),
+      exclusives: new Exclusives(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };

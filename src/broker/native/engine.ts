@@ -12,9 +12,11 @@ import type { Turn } from '../../base/turn.ts';
 import type { BlockPool } from '../../base/writer.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
-import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';
+import { BRIDGE_SESSION, DELAYED_SESSION } from '../../mqtt/clientid.ts';
 import { Hold, type Message, type Via } from '../../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
+import { EXCLUSIVE_PREFIX } from '../../mqtt/topic.ts';
+import type { Policies } from '../../policy/policy.ts';
 import type { Subscription } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../../router/topics.ts';
@@ -22,6 +24,8 @@ import { Budget } from '../../session/budget.ts';
 import { Caps } from '../../session/caps.ts';
 import { Client } from '../../session/client.ts';
 import { Contests } from '../../session/contest.ts';
+import { Delayed, type DelayedParts } from '../../session/delayed.ts';
+import { Exclusives } from '../../session/exclusive.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';
 import { Pace } from '../../session/pace.ts';
@@ -37,6 +41,7 @@ import type {
   Broker,
   BrokerEvent,
   ClientView,
+  DelayedView,
   ListenerContext,
   LocalClient,
   LocalOptions,
@@ -68,6 +73,8 @@ export interface NativeBrokerOptions {
   readonly metrics: Metrics;
   readonly journal: Journal;
   readonly limits: SessionLimits;
+  /** What the configuration says about topics and payloads; absent or null: nothing. */
+  readonly policies?: Policies | null;
   /** Rights of clients inside the process and of sessions that nobody has claimed yet. */
   readonly localAccess: () => Access;
   /** Rights of restored sessions, wills and stored messages. */
@@ -78,6 +85,11 @@ export interface NativeBrokerOptions {
 /** A quarter of the memory budget may wait for acknowledgements that are held back. */
 function heldLimit({ memoryBudget }: SessionLimits): number {
   return memoryBudget > 0 ? memoryBudget / 4 : Number.POSITIVE_INFINITY;
+}
+
+function delayedParts(options: NativeBrokerOptions): Omit<DelayedParts, 'ledger' | 'router' | 'caps'> {
+  const { clock, journal, turn, absentees, log } = options;
+  return { clock, journal, turn, absentees, log };
 }
 
 export class NativeBroker implements Broker {
@@ -123,6 +135,8 @@ export class NativeBroker implements Broker {
     router.maxMatching = options.limits.maxMatching;
     router.onCrowded = (receiver, topic, excess) => this.crowded(receiver.clientId, topic, excess);
     router.onRetainedRefused = (clientId, topic) => caps.refused('retained', clientId, topic);
+    const delayed = new Delayed({ ...delayedParts(options), ledger, router, caps });
+    delayed.limits = options.policies?.delayed ?? null;
     this.core = {
       clock: options.clock,
       turn: options.turn,
@@ -142,6 +156,9 @@ export class NativeBroker implements Broker {
       held,
       caps,
       contests: new Contests(),
+      policies: options.policies ?? null,
+      delayed,
+      exclusives: new Exclusives(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
       emit: (event) => this.emit(event),
     };
@@ -164,9 +181,14 @@ export class NativeBroker implements Broker {
     this.spools = restored.spools;
     this.core.router.restore(restored.retained);
     const clients: RestoredSession[] = [];
-    for (const one of restored.sessions)
-      (one.session.clientId.startsWith(BRIDGE_SESSION) ? this.bridgeSessions : clients).push(one);
+    const delayed: RestoredSession[] = [];
+    for (const one of restored.sessions) {
+      const { clientId } = one.session;
+      if (clientId.startsWith(DELAYED_SESSION)) delayed.push(one);
+      else (clientId.startsWith(BRIDGE_SESSION) ? this.bridgeSessions : clients).push(one);
+    }
     this.registry.restore(clients);
+    this.core.delayed.restore(delayed);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
     this.timers.push(this.core.clock.every(SWEEP_MS, () => this.sweep()));
@@ -178,6 +200,7 @@ export class NativeBroker implements Broker {
     this.stopped = true;
     await this.stopClients(0);
     this.sys.stop();
+    this.core.delayed.stop();
     await this.core.journal.close();
   }
 
@@ -255,6 +278,30 @@ export class NativeBroker implements Broker {
     this.core.router.retainedLimits = limits.retained;
     this.core.router.maxMatching = limits.maxMatching;
     for (const session of this.registry.all()) session.outbox.limits = limits.outbox;
+  }
+
+  /**
+   * What the configuration says about topics and payloads from now on. Clients whose mount point differs are closed.
+   */
+  setPolicies(policies: Policies | null): void {
+    const { core } = this;
+    core.policies = policies;
+    core.delayed.limits = policies?.delayed ?? null;
+    core.turn.enter();
+    for (const session of [...this.registry.all()]) {
+      const mount = policies?.of(session.identity)?.mount ?? '';
+      if (session.client !== null && mount !== session.mount)
+        session.client.disconnect(ADMINISTRATIVE_ACTION, 'the mount point of the listener has changed');
+    }
+    core.turn.leave();
+  }
+
+  delayedMessages(): Iterable<DelayedView> {
+    return this.core.delayed.list();
+  }
+
+  removeDelayed(id: number): boolean {
+    return this.core.delayed.remove(id);
   }
 
   /** Makes sessions for clients that have not been here yet. */
@@ -351,7 +398,8 @@ export class NativeBroker implements Broker {
     const isThere = (): boolean => session !== undefined && this.registry.get(clientId) === session;
     const endOne = (i: number): undefined => {
       const { topicFilter } = excess[i];
-      if (session !== undefined && remove(core, session, topicFilter))
+      const exclusive = EXCLUSIVE_PREFIX + topicFilter;
+      if (session !== undefined && (remove(core, session, topicFilter) || remove(core, session, exclusive)))
         this.emit({ kind: 'unsubscribed', clientId, topicFilter });
     };
     core.pace.later(() => {

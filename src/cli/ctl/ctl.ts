@@ -103,6 +103,30 @@ async function retained(work: Work, options: RetainedOptions): Promise<void> {
   show(work, await pages(work, '/retained', { filter, search }, limit), RETAINED_COLUMNS);
 }
 
+const DELAYED_COLUMNS: readonly Column[] = [
+  column('ID', 'id', true),
+  column('TOPIC', 'topic'),
+  column('QOS', 'qos', true),
+  sizeColumn('BYTES', 'bytes'),
+  column('FROM', 'from_client_id'),
+  { title: 'DUE', value: (row) => new Date(Number(row.due_at)).toISOString() },
+];
+
+interface DelayedOptions {
+  readonly search?: string;
+  readonly remove?: string;
+  readonly limit: number;
+}
+
+async function delayed(work: Work, { search, remove, limit }: DelayedOptions): Promise<void> {
+  if (remove !== undefined) {
+    await work.client.call('DELETE', `/delayed/${encodeURIComponent(remove)}`);
+    say(work, { id: remove, removed: true }, 'removed\n');
+    return;
+  }
+  show(work, await pages(work, '/delayed', { search }, limit), DELAYED_COLUMNS);
+}
+
 const UPSTREAM_COLUMNS: readonly Column[] = [
   column('UPSTREAM', 'upstream'),
   column('SERVER', 'server'),
@@ -231,6 +255,10 @@ function addLists(ctl: Command, add: Adder): void {
     .option('--filter <filter>', 'topic filter')
     .option('--search <text>', 'part of the topic')
     .option('--clear <topic>', 'clear this one instead')
+    .option('--limit <rows>', 'rows at most', wholeNumber, 100_000);
+  add<DelayedOptions>(ctl, 'delayed', 'messages that are published later', delayed)
+    .option('--search <text>', 'part of the topic')
+    .option('--remove <id>', 'take this one back instead')
     .option('--limit <rows>', 'rows at most', wholeNumber, 100_000);
 }
 

@@ -56,6 +56,7 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     anonymous: block.allow_anonymous,
     passwordFile: block.password_file,
     aclFile: block.acl_file,
+    mountPoint: block.mount_point,
     source: sink.at(block),
   };
   if (!('bind' in block)) {

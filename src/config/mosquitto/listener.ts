@@ -46,7 +46,7 @@ export const LISTENER: readonly Option[] = [
   listener.cosmetic('max_topic_alias_broker', 'int', 'aliases towards clients are off: mqtt.max_topic_alias_out', {
     since: '2.1',
   }),
-  listener.refused('mount_point', 'text', 'the topics of its clients would not be apart from those of others'),
+  listener.carried('mount_point', 'text', 'taken off again towards clients, as from 2.0.12 on', { to: 'mount_point' }),
   listener.carried('protocol', 'words', 'mqtt and websockets; http_api is left out', { to: 'the kind of listener' }),
   listener.refused(
     'proxy_protocol_v2_require_tls',

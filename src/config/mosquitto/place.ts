@@ -127,7 +127,7 @@ function placeOne(
   if (isUnix) put(block, 'path', host ?? '', at);
   else placeAddress(draft, implicit, block, report);
   if (isWs) placeWebSocket(draft, block, at, report);
-  placeLimits(settings, block);
+  placeLimits(settings, block, report);
   placeProxy(settings, block, tls, report);
   // Without its keys it would be open in clear text.
   const psk = settings.line('psk_hint');
@@ -176,12 +176,16 @@ function placeWebSocket({ origins }: ListenerDraft, block: BlockNode, at: Positi
   put(block, 'origins', listOf(named.length === 0 ? [ANY_ORIGIN] : named, place), place);
 }
 
-function placeLimits(settings: Settings, block: BlockNode): void {
+function placeLimits(settings: Settings, block: BlockNode, report: Report): void {
   const connections = settings.line('max_connections');
   if (connections !== undefined)
     put(block, 'max_connections', Math.max(0, settings.number('max_connections') ?? 0), connections.at);
   const qos = settings.line('max_qos');
   if (qos !== undefined) put(block, 'max_qos', settings.number('max_qos') ?? 2, qos.at);
+  const mount = settings.line('mount_point');
+  if (mount !== undefined) put(block, 'mount_point', mount.value, mount.at);
+  if (mount !== undefined && /%[cu]/.test(mount.value))
+    report.change(mount.at, mount.key, '%c and %u stand for names of the client here, in mosquitto for themselves');
   const named = settings.line('use_username_as_clientid');
   if (named !== undefined && settings.flag('use_username_as_clientid') === true)
     put(block, 'use_username_as_clientid', true, named.at);

@@ -3,7 +3,7 @@
 // of TLS need no more than a row and their name in transport/transport.ts. Then run `make docs`. Names, units and
 // meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
-import { checkNetwork, parseAddress } from '../values.ts';
+import { checkNetwork, checkTopicName, parseAddress } from '../values.ts';
 import { block, group, ignored, list } from './blocks.ts';
 import { duration, flag, int, text, word } from './keys.ts';
 
@@ -35,6 +35,12 @@ function checkOrigin(value: string): string | null {
 
 /** Headers whose value is not shown. */
 export const SECRET_HEADER = /auth|token|key|cookie|secret|password/i;
+
+/** It is the beginning of a topic; the names of clients are one level each. */
+function checkMountPoint(value: string): string | null {
+  if (value === '') return null;
+  return value.startsWith('$') ? 'a mount point cannot begin with $' : checkTopicName(value);
+}
 
 export function checkMode(value: string): string | null {
   return /^0?[0-7]{3}$/.test(value) ? null : 'permissions in octal expected, as in "0660"';
@@ -178,6 +184,12 @@ const LISTENER = {
     default: null,
     text: 'Replaces auth.acl_file and auth.acl on this listener.',
     example: '/etc/tidegate/acl',
+  }),
+  mount_point: text({
+    default: '',
+    text: 'Placed before every topic and filter of clients on this listener and removed from what they receive, so they see only topics below it; rights are judged with it. %c = client id, %u = username.',
+    example: 'tenants/%u/',
+    check: checkMountPoint,
   }),
 };
 /**

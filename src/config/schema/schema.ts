@@ -10,6 +10,7 @@ import type { ValueOf } from './key.ts';
 import { LISTENERS } from './listeners.ts';
 import { PROXY, UPSTREAMS } from './proxy.ts';
 import { RULES } from './rules.ts';
+import { TOPICS, VALIDATION } from './topics.ts';
 
 /** Sections of this gateway, in the order of the reference. */
 export const SECTIONS = {
@@ -17,6 +18,8 @@ export const SECTIONS = {
   mqtt: MQTT,
   auth: AUTH,
   persistence: PERSISTENCE,
+  topics: TOPICS,
+  validation: VALIDATION,
   bridges: BRIDGES,
   rules: RULES,
   proxy: PROXY,

@@ -1,0 +1,15 @@
+// The effective configuration of topics and of payload checks, as config.ts hands it out. Made by
+// config/build/topics.ts, handed on by config.ts. Types alone. Keys, their types and texts stand in
+// config/schema/topics.ts.
+import type { Position } from './problem.ts';
+import type { Effective } from './schema/effective.ts';
+import type { ValueOf } from './schema/key.ts';
+import type { TOPICS, VALIDATION } from './schema/topics.ts';
+
+export type TopicsConfig = Effective<ValueOf<typeof TOPICS>>;
+
+export type ValidationConfig = Effective<ValueOf<(typeof VALIDATION)['item']>> & {
+  readonly name: string;
+  /** Where its schema was written. */
+  readonly source: Position;
+};
