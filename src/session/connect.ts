@@ -9,7 +9,16 @@ import type { ConnectPacket } from '../mqtt/packet.ts';
 import { NOT_AUTHORIZED, PACKET_TOO_LARGE } from '../mqtt/reason.ts';
 import type { Connection } from '../transport/transport.ts';
 import type { Admission } from './admission.ts';
-import { checkLimits, checkOwner, checkPlace, checkPrefix, checkRoom, mostQos, notStored, type Refusal } from './checks.ts';
+import {
+  checkLimits,
+  checkOwner,
+  checkPlace,
+  checkPrefix,
+  checkRoom,
+  mostQos,
+  notStored,
+  type Refusal,
+} from './checks.ts';
 import { encodeAccepted } from './connack.ts';
 import { openSession } from './opening.ts';
 

@@ -6,39 +6,44 @@
 //                 \-> refused: CONNACK, close       \-> ProtocolError: (5.0) DISCONNECT, will, close
 //
 // Map (made by `make docs`):
-//   acks.ts         What a client is answered to its QoS 1 and 2 publishes
-//   admission.ts    A client on its way in: runs the steps of connect.ts, waits where one has to, and answers a refusal
-//   assembler.ts    A packet that arrives in pieces: its bytes are collected here once
-//   budget.ts       The memory that all clients together may hold in unsent output and queues
-//   caps.ts         Bounds on what clients together may make a gateway keep: sessions, subscriptions, retained messages
-//   checks.ts       What is checked at CONNECT before anything of an older connection is touched
-//   client.ts       One connection that speaks MQTT
-//   connack.ts      CONNACK: what a client is told when it is let in, and when it is not
-//   connect.ts      CONNECT as an array of named steps: read CONNECT_STEPS from top to bottom
-//   contest.ts      Two programs that share a client id throw each other off for ever, and their users blame the broker
-//   enhanced.ts     The enhanced authentication of one client (MQTT 5.0 section 4.12)
-//   exchanges.ts    The receiving half of QoS 2
-//   firstpacket.ts  The first packet of a connection by itself, for engines that read the packets after it on their own
-//   held.ts         How much may wait for acknowledgements that something holds back
-//   hint.ts         What a peer that does not speak MQTT seems to speak: a word for the log
-//   intake.ts       The one buffer that all connections of a broker read to
-//   named.ts        The topic of each PUBLISH of one connection: by its bytes or its alias
-//   opening.ts      The session that a client gets: an older connection of its client id ends
-//   origin.ts       What is kept of a client with its messages and session
-//   pace.ts         Time on the event loop for work that one client's input leads to
-//   peer.ts         One connection as the rest of session/ sees it: what its phases
-//   publish.ts      PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota
-//   reader.ts       The bytes of one connection as packets, in the order they came
-//   registry.ts     All sessions of a broker: who has which client id, what happens when a connection ends
-//   run.ts          A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets
-//   served.ts       What a client has that is let in: its session
-//   slices.ts       Work that one packet asks for in many steps
-//   stall.ts        A client that does not read what it is sent
-//   state.ts        One session: what MQTT keeps for a client id, connected or not
-//   suback.ts       SUBACK and UNSUBACK: when they leave and what they say
-//   subscribe.ts    SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11)
-//   verdicts.ts     Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
-//   weight.ts       What a session weighs in the ledger
+//   acks.ts           What a client is answered to its QoS 1 and 2 publishes
+//   admission.ts      A client on its way in: runs the steps of connect.ts
+//   assembler.ts      A packet that arrives in pieces: its bytes are collected here once
+//   autosubscribe.ts  Subscriptions that a client gets by itself when it connects (topics.auto_subscribe)
+//   budget.ts         The memory that all clients together may hold in unsent output and queues
+//   caps.ts           Bounds on what clients together may make a gateway keep: sessions, subscriptions
+//   checks.ts         What is checked at CONNECT before anything of an older connection is touched
+//   client.ts         One connection that speaks MQTT
+//   connack.ts        CONNACK: what a client is told when it is let in, and when it is not
+//   connect.ts        CONNECT as an array of named steps: read CONNECT_STEPS from top to bottom
+//   contest.ts        Two programs that share a client id throw each other off for ever
+//   delayed.ts        Messages that are published later ($delayed/<seconds>/<topic>)
+//   enhanced.ts       The enhanced authentication of one client (MQTT 5.0 section 4.12)
+//   exchanges.ts      The receiving half of QoS 2
+//   exclusive.ts      Exclusive subscriptions: $exclusive/<filter> is granted to one session at a time
+//   firstpacket.ts    The first packet of a connection by itself
+//   held.ts           How much may wait for acknowledgements that something holds back
+//   hint.ts           What a peer that does not speak MQTT seems to speak: a word for the log
+//   intake.ts         The one buffer that all connections of a broker read to
+//   named.ts          The topic of each PUBLISH of one connection: by its bytes or its alias
+//   opening.ts        The session that a client gets: an older connection of its client id ends
+//   origin.ts         What is kept of a client with its messages and session
+//   pace.ts           Time on the event loop for work that one client's input leads to
+//   payloads.ts       What the checks of a topic do with a message: passed, refused, dropped without a word, or tagged
+//   peer.ts           One connection as the rest of session/ sees it: what its phases
+//   publish.ts        PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota
+//   reader.ts         The bytes of one connection as packets, in the order they came
+//   registry.ts       All sessions of a broker: who has which client id, what happens when a connection ends
+//   run.ts            A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets
+//   served.ts         What a client has that is let in: its session
+//   slices.ts         Work that one packet asks for in many steps
+//   special.ts        The topics of one client that the configuration makes something else of (policy/policy.ts)
+//   stall.ts          A client that does not read what it is sent
+//   state.ts          One session: what MQTT keeps for a client id, connected or not
+//   suback.ts         SUBACK and UNSUBACK: when they leave and what they say
+//   subscribe.ts      SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11)
+//   verdicts.ts       Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
+//   weight.ts         What a session weighs in the ledger
 import type { Absentees } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
