@@ -29,7 +29,7 @@ import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication, Via } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest, Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
-import type { Policies } from '../policy/policy.ts';
+import type { Policies, Quotas, QuotaView } from '../policy/policy.ts';
 import type { SessionLimits } from '../session/session.ts';
 import type { Journal, Restored } from '../store/store.ts';
 import type { Connection } from '../transport/transport.ts';
@@ -239,6 +239,8 @@ export interface Broker extends Service {
   retained(topicFilter: string): Iterable<Message>;
   /** What is published, topic by topic; absent where the engine does not count that. */
   traffic?(): TopicTraffic;
+  /** What clients may use and do; absent where the engine has no quotas. */
+  quotas?(): QuotaView[];
   /** Messages that are published later; absent where the engine delays none. */
   delayedMessages?(): Iterable<DelayedView>;
   /** Forgets one; false when there is none. */
@@ -276,6 +278,8 @@ export interface Engine extends Broker {
   setLimits(limits: SessionLimits): void;
   /** What the configuration says about topics and payloads from now on; only the native engine has any. */
   setPolicies?(policies: Policies | null): void;
+  /** The same for what clients may use. */
+  setQuotas?(quotas: Quotas | null): void;
   /** How often $SYS is published from now on; 0 = not any more. */
   setSysInterval(intervalMs: number): void;
   /** Makes these sessions where there are none. */

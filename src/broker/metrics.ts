@@ -76,6 +76,7 @@ export function declareBrokerMetrics(
     'matching',
     'exclusive',
     'delayed',
+    'quota',
   ] as const)
     counter('limited', LIMITED, 'items', () => core.caps.counts[limit], { limit });
   const COUNTED = 'Memory that clients and peers make the gateway keep, by kind';

@@ -27,7 +27,7 @@
 //   report.ts               What an import has to tell: what is changed or left out
 //   rules.ts                The effective configuration of the rules, as config.ts hands it out
 //   sink.ts                 Where the checks of a configuration put what they find
-//   topics.ts               The effective configuration of topics and of payload checks, as config.ts hands it out
+//   topics.ts               The effective configuration of topics, payload checks and quotas, as config.ts hands it out
 //   tree.ts                 The effective configuration as a tree of plain values: what `check --print` and REST show
 //   values.ts               The small languages inside values: sizes, durations, addresses, URLs, topic filters
 //   webusers.ts             Who may use console and REST API: http_server.username and http_server.users as one list
@@ -38,7 +38,7 @@
 //   build/listeners.ts      From the checked tree to listeners, with the checks that take more than one key
 //   build/proxy.ts          From the checked tree to ProxyConfig and UpstreamConfig
 //   build/rules.ts          From the checked tree to the rules
-//   build/topics.ts         From the checked tree to topics and payload checks
+//   build/topics.ts         From the checked tree to topics, payload checks and quotas
 //   build/values.ts         Small steps that the files build*.ts share: addresses, QoS, the server side of TLS
 //   mosquitto/bridge.ts     The options of mosquitto.conf that a bridge has
 //   mosquitto/broker.ts     What holds for the whole broker: limits, sessions, persistence, the log
@@ -72,6 +72,7 @@
 //   schema/match.ts         What a route, allow or deny of a proxy has to fit
 //   schema/preset.ts        Presets of NNG bridges: what a known peer needs, as other defaults
 //   schema/proxy.ts         The keys of proxy and upstreams: each once, with type, default and text
+//   schema/quotas.ts        The keys of quotas.<name>: each once, with type, default and text
 //   schema/rules.ts         The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type
 //   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
 //   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
@@ -93,11 +94,11 @@ import type { BROKER, LOG, MQTT } from './schema/core.ts';
 import type { Effective } from './schema/effective.ts';
 import type { Checked, ValueOf } from './schema/key.ts';
 import type { TLS_CLIENT, TLS_SERVER } from './schema/listeners.ts';
-import type { TopicsConfig, ValidationConfig } from './topics.ts';
+import type { QuotaConfig, TopicsConfig, ValidationConfig } from './topics.ts';
 import type { Tree } from './tree.ts';
 
 export type { Position, Problem } from './problem.ts';
-export type { TopicsConfig, ValidationConfig } from './topics.ts';
+export type { QuotaConfig, TopicsConfig, ValidationConfig } from './topics.ts';
 export type { Tree, TreeValue } from './tree.ts';
 
 export type QosLevel = 0 | 1 | 2;
@@ -395,6 +396,7 @@ export interface Config {
   readonly webhook: WebhookConfig | null;
   readonly topics: TopicsConfig;
   readonly validation: readonly ValidationConfig[];
+  readonly quotas: readonly QuotaConfig[];
   readonly rules: readonly RuleConfig[];
   readonly log: LogConfig;
   readonly broker: BrokerConfig;

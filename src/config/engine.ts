@@ -30,13 +30,14 @@ function checkListener(listener: ListenerKeys, cannot: (block: object, key: stri
 }
 
 function checkTopics(
-  { topics, validation }: CheckedRoot,
+  { topics, validation, quotas }: CheckedRoot,
   cannot: (block: object, key: string, what: string) => void,
 ): void {
   if (topics.rewrite.length > 0) cannot(topics, 'rewrite', 'passes topics on as they are');
   if (topics.auto_subscribe.length > 0) cannot(topics, 'auto_subscribe', 'subscribes only what clients ask for');
   if (topics.exclusive_subscriptions) cannot(topics, 'exclusive_subscriptions', 'has no exclusive subscriptions');
   if (topics.delayed.enable) cannot(topics.delayed, 'enable', 'delays no messages');
+  for (const quota of quotas.values()) if (quota.enable) cannot(quota, 'per', 'has no quotas');
   for (const rule of validation.values()) if (rule.enable) cannot(rule, 'topics', 'does not look at payloads');
 }
 

@@ -24,6 +24,7 @@ export interface Change {
     | 'bridges.mqtt'
     | 'topics'
     | 'validation'
+    | 'quotas'
     | 'rules'
     | 'proxy'
     | 'upstreams'
@@ -79,6 +80,7 @@ export function diffConfig({ config: before, tree: was }: Side, { config: after,
     ...named('bridges.nng.rep', before.bridges.nng.rep, after.bridges.nng.rep),
     ...named('bridges.mqtt', before.bridges.mqtt, after.bridges.mqtt),
     ...named('validation', before.validation, after.validation),
+    ...named('quotas', before.quotas, after.quotas),
     ...named('rules', before.rules, after.rules),
     ...named('proxy', before.proxy, after.proxy),
     ...named('upstreams', before.upstreams, after.upstreams),

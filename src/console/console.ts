@@ -37,6 +37,7 @@
 //   process.ts         Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime
 //   proxyapi.ts        REST: the proxy's upstream pools, and taking a server out of its pool for maintenance
 //   publish.ts         REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields
+//   quotas.ts          REST: quotas: their limits, how often each was exceeded, and what their scopes use
 //   retained.ts        REST: retained messages: list, read, clear
 //   rooms.ts           Places for requests that are being worked on
 //   route.ts           A route: method, path, who may call it, what it takes, what it does

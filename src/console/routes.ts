@@ -18,6 +18,7 @@ import { describe } from './openapi.ts';
 import type { ProcessMetrics } from './process.ts';
 import { proxyRoutes } from './proxyapi.ts';
 import { publishRoutes } from './publish.ts';
+import { quotaRoutes } from './quotas.ts';
 import { retainedRoutes } from './retained.ts';
 import { get, type Route } from './route.ts';
 import { ruleRoutes } from './ruleapi.ts';
@@ -50,6 +51,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...ruleRoutes(options),
     ...retainedRoutes(options),
     ...delayedRoutes(options),
+    ...quotaRoutes(options),
     ...topicRoutes(options),
     ...eventRoutes(feed),
     ...securityRoutes(options),

@@ -13,7 +13,7 @@
 //   keys.ts          The configuration's schema as a flat list of keys, for the console
 //   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both
-//   policies.ts      From the configuration to what holds for topics and payloads of clients (policy/)
+//   policies.ts      From the configuration to what holds for topics, payloads and quotas of clients (policy/)
 //   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
 //   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
 //   storeview.ts     What the store on disk is doing, for REST and the console: its size, room on the disk
@@ -59,7 +59,7 @@ import { fetchKeys } from './fetchkeys.ts';
 import { type GatewayHooks, ProgramHooks } from './hooks.ts';
 import { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
-import { buildPolicies } from './policies.ts';
+import { buildPolicies, buildQuotas } from './policies.ts';
 import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
 import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from './transports.ts';
@@ -272,6 +272,7 @@ export class Gateway implements Service {
         resumeTime,
         cpuMs: processCpuMs,
         policies,
+        quotas: await buildQuotas(config, this.metrics),
       });
     }
     await broker.start();

@@ -1,13 +1,13 @@
-// From the configuration to what holds for topics and payloads of clients (policy/): reads and compiles the schemas of
-// validation.<name>. Called by gateway.ts at start, by running.ts before a reload changes anything, by cli/check.ts.
-// Null where nothing is configured: then nothing of policy/ is in any path.
+// From the configuration to what holds for topics, payloads and quotas of clients (policy/): reads and compiles the
+// schemas of validation.<name>. Called by gateway.ts at start, by running.ts before a reload changes anything, by
+// cli/check.ts. Null where nothing is configured: then nothing of policy/ is in any path.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { errorText } from '../base/errors.ts';
 import { Metrics } from '../base/metrics.ts';
 import type { Config, Problem, ValidationConfig } from '../config/config.ts';
 import { ConfigError } from '../config/problem.ts';
 import type { SchemaCheck } from '../policy/payload.ts';
-import type { Policies } from '../policy/policy.ts';
+import type { Policies, Quotas } from '../policy/policy.ts';
 
 /** Throws ConfigError with everything that is wrong with the schemas of a configuration. */
 export async function checkPolicies(config: Config): Promise<void> {
@@ -33,6 +33,13 @@ export async function buildPolicies(config: Config, metrics: Metrics): Promise<P
     },
     validation.length === 0 ? null : await payloadRules(validation, metrics),
   );
+}
+
+/** null where there are none. */
+export async function buildQuotas({ quotas }: Config, metrics: Metrics): Promise<Quotas | null> {
+  if (quotas.length === 0) return null;
+  const { QuotaSet } = await import('../policy/quota.ts');
+  return new QuotaSet(quotas, metrics);
 }
 
 async function payloadRules(validation: readonly ValidationConfig[], metrics: Metrics) {

@@ -19,7 +19,7 @@ import type { BridgesControl } from './bridges.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './kept.ts';
 import type { Listeners } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, sessionLimits } from './options.ts';
-import { buildPolicies } from './policies.ts';
+import { buildPolicies, buildQuotas } from './policies.ts';
 import { checkRules, type RulesControl } from './rules.ts';
 
 /** What exists of a gateway that runs. */
@@ -245,6 +245,8 @@ export class RunningConfig {
         this.parts.log('error', 'GW-INTERNAL', { part, error: errorText(error) });
       }
     };
+    if (changes.some((change) => change.part === 'quotas'))
+      broker.setQuotas?.(await buildQuotas(config, this.parts.metrics));
     broker.setLimits(sessionLimits(config));
     broker.setSysInterval(config.mqtt.sysIntervalMs);
     broker.preset(presets(config));

@@ -28,6 +28,8 @@ export class RetainedStore {
   bytes = 0;
   /** Memory of the tree; without that of the gateway's own values. */
   treeBytes = 0;
+  /** Told of each message that is stored (1) or is so no longer (-1). */
+  onCount: ((message: Message, by: 1 | -1) => void) | null = null;
   private readonly root = new Node();
   /** Topics whose message will expire. */
   private readonly expiring = new Map<string, number>();
@@ -111,6 +113,7 @@ export class RetainedStore {
     if (message === null || message.origin.kind === 'server') return;
     this.count += sign;
     this.bytes += sign * message.bytes;
+    this.onCount?.(message, sign);
   }
 
   /**

@@ -3,7 +3,7 @@
 import type { Clock } from '../base/clock.ts';
 import { ENTRY_BYTES, Ledger, MAP_BYTES, OBJECT_BYTES, pathBytes, textBytes } from '../base/ledger.ts';
 import type { Receiver, Target } from '../delivery/delivery.ts';
-import type { Message, Publication } from '../mqtt/message.ts';
+import type { Message, Origin, Publication } from '../mqtt/message.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { parseShare } from '../mqtt/topic.ts';
 import type { Journal } from '../store/store.ts';
@@ -34,6 +34,8 @@ export class Routes implements Router {
   retainedLimits: RetainedLimits = { messages: 0, bytes: 0 };
   /** Told for every publish whose message there was no room to keep. */
   onRetainedRefused: (clientId: string, topic: string) => void = () => {};
+  /** Whether a client may have one more retained message; null = each may. */
+  mayRetain: ((origin: Origin) => boolean) | null = null;
   /** Filters of one receiver that may match one topic; 0 = no limit. */
   maxMatching = 0;
   onCrowded: OnCrowded = () => {};
@@ -222,6 +224,15 @@ export class Routes implements Router {
     return this.trie.findGroup(share.shareName, share.topicFilter)?.redeliver(message, except) ?? false;
   }
 
+  /** Tells `onCount` of each retained message from here on, and first of those that there are. O(retained). */
+  countRetained(onCount: ((message: Message, by: 1 | -1) => void) | null): void {
+    this.store.onCount = onCount;
+    if (onCount === null) return;
+    const messages = this.retained('#');
+    for (let step = messages.next(); step.done !== true; step = messages.next())
+      if (step.value.origin.kind !== 'server') onCount(step.value, 1);
+  }
+
   /** Stores messages found in the journal at start. */
   restore(messages: readonly Message[]): void {
     for (const message of messages) this.store.set(message);
@@ -276,7 +287,8 @@ export class Routes implements Router {
     const many = messages > 0 && store.count >= messages;
     const closed = journal.durable && !journal.accepting && !promised;
     const more = message.bytes + pathBytes(message.topic, RETAINED_NODE_BYTES);
-    if (!many && !closed && this.fits(more)) return true;
+    const barred = this.mayRetain !== null && store.get(message.topic) === null && !this.mayRetain(message.origin);
+    if (!many && !closed && !barred && this.fits(more)) return true;
     const before = store.get(message.topic);
     return before !== null && this.fits(message.bytes - before.bytes);
   }

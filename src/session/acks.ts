@@ -51,6 +51,11 @@ export class Acks {
     this.reasonStrings = reasonStrings;
   }
 
+  /** Answers that wait for something. */
+  get pending(): number {
+    return this.waiting.length;
+  }
+
   /** QoS 1 publishes that have no answer yet. */
   get unacknowledged(): number {
     return this.pubacks;

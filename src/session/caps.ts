@@ -5,7 +5,16 @@ import { brief } from '../base/brief.ts';
 import { type Log, limitLog } from '../base/log.ts';
 
 /** What was refused for lack of room. */
-export type Cap = 'sessions' | 'subscriptions' | 'retained' | 'store' | 'memory' | 'matching' | 'exclusive' | 'delayed';
+export type Cap =
+  | 'sessions'
+  | 'subscriptions'
+  | 'retained'
+  | 'store'
+  | 'memory'
+  | 'matching'
+  | 'exclusive'
+  | 'delayed'
+  | 'quota';
 
 const TELL_MS = 10_000;
 /** Characters of a name in the log. */
@@ -22,6 +31,7 @@ export class Caps {
     matching: 0,
     exclusive: 0,
     delayed: 0,
+    quota: 0,
   };
   private readonly logs: Record<Cap, Log>;
 
@@ -37,6 +47,7 @@ export class Caps {
       matching: limited(),
       exclusive: limited(),
       delayed: limited(),
+      quota: limited(),
     };
   }
 

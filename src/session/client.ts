@@ -152,7 +152,7 @@ export class Client implements Arriving, ServedPeer, PacketHandler {
     this.send(connack);
     core.stats.connects++;
     core.stats.connected++;
-    this.reader.inbound = this.served.inbound;
+    this.reader.inbound = this.served.taker();
     const { version, cleanStart } = admission.packet;
     core.log('info', 'CLI-CONNECT', {
       clientId: session.clientId,
@@ -165,6 +165,11 @@ export class Client implements Arriving, ServedPeer, PacketHandler {
     });
     this.onOpened?.(session);
     this.served.attach(admission);
+  }
+
+  /** Other quotas hold from now on. */
+  meter(): void {
+    if (this.served !== null) this.reader.inbound = this.served.taker();
   }
 
   turnedAway(): void {

@@ -21,6 +21,7 @@ import {
 } from './checks.ts';
 import { encodeAccepted } from './connack.ts';
 import { openSession } from './opening.ts';
+import { checkSessions, takeTurn } from './quotas.ts';
 
 /** The client's AUTH packets decide: admission goes on when they have. */
 export const BY_AUTH = 'by AUTH packets';
@@ -32,8 +33,10 @@ export const CONNECT_STEPS: readonly Step[] = [
   keepLimits,
   assignClientId,
   matchPrefix,
+  takeTurnByPlace,
   authenticate,
   nameByUsername,
+  takeTurnByName,
   fitMountPoint,
   ownClientId,
   findRoom,
@@ -61,6 +64,19 @@ function assignClientId(admission: Admission): null {
 /** Before anybody is authenticated, as in mosquitto. */
 function matchPrefix({ core, packet }: Admission): Outcome {
   return checkPrefix(core.limits, packet.clientId);
+}
+
+/** Within the connects a second of its address and listener: before a password costs anything. */
+function takeTurnByPlace({ core, packet, listener, client }: Admission): ReturnType<Step> {
+  if (core.quotas === null) return null;
+  const { clientId, username } = packet;
+  const whose = { clientId, username, listener: listener.name, remoteAddress: client.connection.remoteAddress };
+  return takeTurn(core, core.quotas.ofPlace(whose, core.clock.mono()));
+}
+
+/** Within those of its client id and user, once it is known who it is. */
+function takeTurnByName({ core, identity }: Admission): ReturnType<Step> {
+  return core.quotas === null ? null : takeTurn(core, core.quotas.ofName(identity, core.clock.mono()));
 }
 
 /** Who it is: by username and password or certificate, or by an exchange of AUTH packets. */
@@ -105,7 +121,8 @@ function ownClientId({ core, registry, identity }: Admission): Outcome {
 }
 
 function findRoom({ core, registry, packet, identity }: Admission): Outcome {
-  return checkRoom(core, registry, packet, identity);
+  const known = registry.get(identity.clientId);
+  return checkSessions(core, known, identity) ?? checkRoom(core, registry, packet, identity);
 }
 
 /** An older connection ends, the session is found or made [MQTT-3.1.4-3]. */

@@ -3,6 +3,7 @@
 import type { Identity } from '../auth/auth.ts';
 import type { ConnectPacket } from '../mqtt/packet.ts';
 import type { Peer } from './peer.ts';
+import { enterScopes } from './quotas.ts';
 import type { Registry } from './registry.ts';
 import type { Core, SessionLimits } from './session.ts';
 import { NEVER, type Session } from './state.ts';
@@ -53,6 +54,7 @@ export function openSession(
   takeOver(core, registry, client, packet, identity);
   const { session, present, discarded } = registry.open(identity, packet.version, packet.cleanStart);
   if (present) registry.cancelWill(session);
+  enterScopes(core, session);
   session.client = client;
   // The session outlives the connection: it must not hold on to it.
   const { listener } = client;

@@ -135,6 +135,24 @@ export class Inbound {
     return frame.end;
   }
 
+  /** Passes over a PUBLISH that has no effect but for its Topic Alias. Returns as publish(). */
+  skip(buffer: Buffer, frame: Frame): number {
+    const { scan } = this;
+    scanPublish(buffer, frame, this.version, scan);
+    this.decoded = scan.hasProperties
+      ? decodeProperties(buffer, scan.propertiesAt, frame.end, PUBLISH).properties
+      : null;
+    return this.names.resolve(buffer, scan, this.decoded === null ? 0 : this.readAlias()) ? frame.end : WAIT;
+  }
+
+  /**
+   * Publishes whose answer is owed. Not those that wait for a PUBREL: it would never be read behind a PUBLISH that is
+   * held back for it.
+   */
+  get inflight(): number {
+    return this.acks.pending;
+  }
+
   /** What publish() has returned WAIT for: the promise of the verdict that is missing. */
   get waiting(): Promise<boolean> | null {
     return this.names.waiting;

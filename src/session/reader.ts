@@ -13,8 +13,9 @@ import type { Connection, Intake } from '../transport/transport.ts';
 import { Assembler } from './assembler.ts';
 import { mayBeConnect } from './hint.ts';
 import { LARGE_BYTES } from './intake.ts';
-import { type Inbound, WAIT } from './publish.ts';
+import { WAIT } from './publish.ts';
 import type { Core } from './session.ts';
+import type { PublishTaker } from './throttle.ts';
 import { inputLimit } from './weight.ts';
 
 /** What the reader asks of its client. */
@@ -49,7 +50,7 @@ export class Reader implements Intake {
   /** Nothing has been taken for a CONNECT yet: the first bytes are looked at closely. */
   fresh = true;
   /** Takes PUBLISH packets as soon as the client is in; until then they go to packet() like the others. */
-  inbound: Inbound | null = null;
+  inbound: PublishTaker | null = null;
   private readonly core: Core;
   private readonly connection: Connection;
   private readonly handler: PacketHandler;

@@ -10,6 +10,7 @@ import type { TopicPlan } from '../policy/policy.ts';
 import type { RestoredSession, StoredSession, StoredSubscription, StoredWill } from '../store/store.ts';
 import { capExpiry } from './opening.ts';
 import { checkPayload } from './payloads.ts';
+import { enterScopes, leaveScopes } from './quotas.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
 import { put, withdraw } from './subscribe.ts';
@@ -154,6 +155,7 @@ export class Registry {
     session.expiryTimer?.cancel();
     session.expiryTimer = null;
     if (pending !== null) this.publishWill(session, pending);
+    leaveScopes(session);
     const filters = [...session.subscriptions.keys()];
     session.subscriptions.clear();
     for (const topicFilter of filters) withdraw(this.core, session, topicFilter);
@@ -182,6 +184,7 @@ export class Registry {
       session.mount = this.core.policies?.of(identity)?.mount ?? '';
       session.setAccess(() => absentees.access(session.identity));
       session.expiryInterval = stored.expiryInterval;
+      enterScopes(this.core, session);
       session.outbox.resumable = true;
       session.outbox.durable = true;
       session.outbox.restore(queue);

@@ -45,6 +45,7 @@ import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 import { SubscriptionAnswers } from './suback.ts';
 import { subscribe } from './subscribe.ts';
+import { type PublishTaker, Throttle } from './throttle.ts';
 
 /** A client whose Maximum Packet Size is below this gets no reason strings: they might not fit [MQTT-3.4.2-2]. */
 const ROOMY_BYTES = 256;
@@ -55,6 +56,7 @@ export class Served {
   readonly version: Version;
   readonly acks: Acks;
   readonly inbound: Inbound;
+  private throttle: Throttle | null = null;
   /** Bytes that a packet to this client may have [MQTT-3.1.2-24]. */
   readonly maximumPacketSize: number;
   private readonly core: Core;
@@ -95,6 +97,14 @@ export class Served {
     this.inbound = new Inbound({ core, session, identity, access, acks, exchanges, version, maxQos });
   }
 
+  /** Who takes the publishes of this client, by the quotas of now. */
+  taker(): PublishTaker {
+    this.throttle?.close();
+    const scopes = this.session.scopes.filter((scope) => scope.metered);
+    this.throttle = scopes.length === 0 ? null : new Throttle(this.core, this.session, this.inbound, scopes);
+    return this.throttle ?? this.inbound;
+  }
+
   /** The outbox sends from here on: the CONNACK has been written [MQTT-3.2.0-1]. */
   attach({ packet }: Admission): void {
     const asked = packet.properties;
@@ -122,6 +132,7 @@ export class Served {
   /** The connection has gone. */
   close(): void {
     this.acks.close();
+    this.throttle?.close();
     this.inbound.close();
   }
 

@@ -32,6 +32,7 @@
 //   payloads.ts       What the checks of a topic do with a message: passed, refused, dropped without a word, or tagged
 //   peer.ts           One connection as the rest of session/ sees it: what its phases
 //   publish.ts        PUBLISH from a client (MQTT 5.0 section 3.3, 3.1.1 section 3.3): topic, alias, rights, quota
+//   quotas.ts         The scopes of quotas that a session counts in (policy/policy.ts)
 //   reader.ts         The bytes of one connection as packets, in the order they came
 //   registry.ts       All sessions of a broker: who has which client id, what happens when a connection ends
 //   run.ts            A run: QoS 0 PUBLISH packets that lie one behind the other in a chunk and go to the same targets
@@ -42,6 +43,7 @@
 //   state.ts          One session: what MQTT keeps for a client id, connected or not
 //   suback.ts         SUBACK and UNSUBACK: when they leave and what they say
 //   subscribe.ts      SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11)
+//   throttle.ts       The publishes of one client whose rate is limited by quotas
 //   verdicts.ts       Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
 //   weight.ts         What a session weighs in the ledger
 import type { Absentees } from '../auth/auth.ts';
@@ -54,7 +56,7 @@ import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
 import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
-import type { Policies } from '../policy/policy.ts';
+import type { Policies, Quotas } from '../policy/policy.ts';
 import type { RetainedLimits, Router } from '../router/router.ts';
 import type { Journal } from '../store/store.ts';
 import type { Budget } from './budget.ts';
@@ -195,6 +197,8 @@ export interface Core {
   readonly contests: Contests;
   /** What the configuration says about topics and payloads; null = nothing. Replaced whole on reload. */
   policies: Policies | null;
+  /** What clients may use; null = there are no quotas. Replaced whole on reload. */
+  quotas: Quotas | null;
   /** Messages that are published later. */
   readonly delayed: Delayed;
   /** Who has which exclusive subscription. */

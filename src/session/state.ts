@@ -6,6 +6,7 @@ import type { Timer } from '../base/clock.ts';
 import type { SessionOutbox } from '../delivery/delivery.ts';
 import type { Hold, Origin } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
+import type { Usage } from '../policy/policy.ts';
 import type { StoredSubscription } from '../store/store.ts';
 import { lasting, originOf, sameArrival } from './origin.ts';
 import type { Peer } from './peer.ts';
@@ -46,6 +47,8 @@ export class Session {
   since: number;
   remote = '';
   listener = '';
+  /** The scopes of quotas that it counts in. */
+  scopes: readonly Usage[] = [];
   /** Begins all topics of its client, which does not see it; a message on another topic is not for it. */
   mount = '';
   lastError: string | null = null;

@@ -24,6 +24,7 @@ import type { StoredSubscription } from '../store/store.ts';
 import type { Cap } from './caps.ts';
 import { mostQos } from './checks.ts';
 import { sourceMayWrite } from './origin.ts';
+import { countSubscriptions, noMoreSubscriptions } from './quotas.ts';
 import type { Core } from './session.ts';
 import { inSlices } from './slices.ts';
 import type { Session } from './state.ts';
@@ -283,6 +284,7 @@ class Grant implements Subscribed {
     const { maxSubscriptions, maxTotalSubscriptions } = core.limits;
     if (session.outbox.durable && !core.journal.accepting) return 'store';
     if (!more) return null;
+    if (noMoreSubscriptions(session)) return 'quota';
     const total = core.router.subscriptionCount + core.router.sharedCount;
     const many = maxSubscriptions > 0 && session.subscriptions.size >= maxSubscriptions;
     if (many || (maxTotalSubscriptions > 0 && total >= maxTotalSubscriptions)) return 'subscriptions';
@@ -311,6 +313,7 @@ export function put(
   if (core.policies?.exclusive === true && topicFilter.startsWith(EXCLUSIVE_PREFIX))
     core.exclusives.take(topicFilter.slice(EXCLUSIVE_PREFIX.length), session.clientId);
   const existed = route(core, session, subscription);
+  if (!session.subscriptions.has(topicFilter)) countSubscriptions(session, 1);
   session.subscriptions.set(topicFilter, subscription);
   if (tell) core.journal.subscriptionPut(session.clientId, subscription);
   return existed;
@@ -344,6 +347,7 @@ export function withdraw(core: Core, session: Session, topicFilter: string): voi
 /** Ends a subscription; false when there is none. */
 export function remove(core: Core, session: Session, topicFilter: string): boolean {
   if (!session.subscriptions.delete(topicFilter)) return false;
+  countSubscriptions(session, -1);
   withdraw(core, session, topicFilter);
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
   return true;

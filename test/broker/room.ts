@@ -36,7 +36,7 @@ import {
   type Version,
 } from '../../src/mqtt/packet.ts';
 import type { Properties } from '../../src/mqtt/property.ts';
-import type { Policies } from '../../src/policy/policy.ts';
+import type { Policies, Quotas } from '../../src/policy/policy.ts';
 import type { SessionLimits } from '../../src/session/session.ts';
 import { memoryJournal } from '../../src/store/memory.ts';
 import type { Journal } from '../../src/store/store.ts';
@@ -92,6 +92,8 @@ export interface RoomOptions {
   readonly sysIntervalMs?: number;
   readonly clock?: FakeClock;
   readonly policies?: Policies | null;
+  /** Built on the room's own metrics. */
+  readonly quotas?: (metrics: Metrics) => Quotas;
   /** Another engine in the place of the native one, for tests that ask only what the seam has. */
   readonly engine?: (options: NativeBrokerOptions) => NativeBroker;
 }
@@ -178,6 +180,7 @@ export class Room {
       localAccess: () => options.control?.access('') ?? this.access,
       absentees: options.control?.absentees ?? options.absentees ?? { access: () => this.access, realmOf: () => '' },
       policies: options.policies,
+      quotas: options.quotas?.(this.metrics),
       sys: { version: 'test', intervalMs: options.sysIntervalMs ?? 0, more: () => [] },
     };
     this.broker = options.engine?.(parts) ?? new NativeBroker(parts);

@@ -145,6 +145,7 @@ export class AedesBroker implements Engine {
       contests: new Contests(),
       // The native engine alone has them: config/engine.ts refuses a configuration that asks for any.
       policies: null,
+      quotas: null,
       delayed: new Delayed({
         clock,
         journal,

@@ -13,10 +13,10 @@ import type { BlockPool } from '../../base/writer.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
 import { BRIDGE_SESSION, DELAYED_SESSION } from '../../mqtt/clientid.ts';
-import { Hold, type Message, type Via } from '../../mqtt/message.ts';
+import { Hold, type Message, type Origin, type Via } from '../../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
 import { EXCLUSIVE_PREFIX } from '../../mqtt/topic.ts';
-import type { Policies } from '../../policy/policy.ts';
+import type { Policies, Quotas, QuotaView, Usage } from '../../policy/policy.ts';
 import type { Subscription } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
 import { COUNTED_TOPICS, WINDOW_MS } from '../../router/topics.ts';
@@ -29,6 +29,7 @@ import { Exclusives } from '../../session/exclusive.ts';
 import { Held } from '../../session/held.ts';
 import { IntakeBuffer } from '../../session/intake.ts';
 import { Pace } from '../../session/pace.ts';
+import { enterScopes } from '../../session/quotas.ts';
 import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import { inSlices } from '../../session/slices.ts';
@@ -75,6 +76,8 @@ export interface NativeBrokerOptions {
   readonly limits: SessionLimits;
   /** What the configuration says about topics and payloads; absent or null: nothing. */
   readonly policies?: Policies | null;
+  /** What clients may use; absent or null: there are no quotas. */
+  readonly quotas?: Quotas | null;
   /** Rights of clients inside the process and of sessions that nobody has claimed yet. */
   readonly localAccess: () => Access;
   /** Rights of restored sessions, wills and stored messages. */
@@ -85,6 +88,13 @@ export interface NativeBrokerOptions {
 /** A quarter of the memory budget may wait for acknowledgements that are held back. */
 function heldLimit({ memoryBudget }: SessionLimits): number {
   return memoryBudget > 0 ? memoryBudget / 4 : Number.POSITIVE_INFINITY;
+}
+
+/** Counts a refusal. */
+function mayRetain(scopes: readonly Usage[]): boolean {
+  const full = scopes.find((scope) => scope.full('retained'));
+  full?.count('retained', 'refused');
+  return full === undefined;
 }
 
 function delayedParts(options: NativeBrokerOptions): Omit<DelayedParts, 'ledger' | 'router' | 'caps'> {
@@ -157,6 +167,7 @@ export class NativeBroker implements Broker {
       caps,
       contests: new Contests(),
       policies: options.policies ?? null,
+      quotas: options.quotas ?? null,
       delayed,
       exclusives: new Exclusives(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),
@@ -188,6 +199,7 @@ export class NativeBroker implements Broker {
       else (clientId.startsWith(BRIDGE_SESSION) ? this.bridgeSessions : clients).push(one);
     }
     this.registry.restore(clients);
+    this.countRetained();
     this.core.delayed.restore(delayed);
     this.sys.start();
     this.timers.push(this.core.clock.every(CHECK_MS, () => this.check()));
@@ -296,6 +308,36 @@ export class NativeBroker implements Broker {
     core.turn.leave();
   }
 
+  /** What clients may use from now on; what they have stays. */
+  setQuotas(quotas: Quotas | null): void {
+    this.core.quotas = quotas;
+    for (const session of this.registry.all()) enterScopes(this.core, session);
+    for (const client of this.clients_) client.meter();
+    this.countRetained();
+  }
+
+  quotas(): QuotaView[] {
+    return this.core.quotas?.view() ?? [];
+  }
+
+  /** Retained messages count for those who have published them. */
+  private countRetained(): void {
+    const { quotas, clock, router } = this.core;
+    const scopesOf = ({ clientId, username, arrival }: Origin): Usage[] => {
+      const { listener = '', remoteAddress = '' } = arrival ?? {};
+      return quotas?.of({ clientId, username, listener, remoteAddress }, clock.mono()) ?? [];
+    };
+    router.mayRetain = quotas === null ? null : (origin) => mayRetain(origin.kind === 'client' ? scopesOf(origin) : []);
+    router.countRetained(
+      quotas === null
+        ? null
+        : ({ origin, topic }, by) => {
+            if (origin.kind !== 'client' || topic.startsWith('$')) return;
+            for (const scope of scopesOf(origin)) scope.retained += by;
+          },
+    );
+  }
+
   delayedMessages(): Iterable<DelayedView> {
     return this.core.delayed.list();
   }
@@ -383,6 +425,7 @@ export class NativeBroker implements Broker {
 
   private sweep(): void {
     this.core.router.sweep();
+    this.core.quotas?.sweep(this.core.clock.mono());
     this.core.slab.spare.trim();
   }
 

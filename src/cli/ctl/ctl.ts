@@ -127,6 +127,25 @@ async function delayed(work: Work, { search, remove, limit }: DelayedOptions): P
   show(work, await pages(work, '/delayed', { search }, limit), DELAYED_COLUMNS);
 }
 
+const QUOTA_COLUMNS: readonly Column[] = [
+  column('QUOTA', 'name'),
+  column('PER', 'per'),
+  column('ACTION', 'action'),
+  { title: 'LIMITS', value: (row) => namedValues(row.limits) },
+  column('SCOPES', 'scopes', true),
+  { title: 'EXCEEDED', value: (row) => namedValues(row.counts) },
+];
+
+/** "publishes 100, bytes 2000" of what is not 0. */
+function namedValues(value: unknown): string {
+  const all = Object.entries(rowOf(value)).filter(([, count]) => count !== 0);
+  return all.map(([name, count]) => `${name} ${String(count)}`).join(', ');
+}
+
+async function quotas(work: Work): Promise<void> {
+  show(work, rowsOf((await work.client.call('GET', '/quotas')).data), QUOTA_COLUMNS);
+}
+
 const UPSTREAM_COLUMNS: readonly Column[] = [
   column('UPSTREAM', 'upstream'),
   column('SERVER', 'server'),
@@ -256,6 +275,7 @@ function addLists(ctl: Command, add: Adder): void {
     .option('--search <text>', 'part of the topic')
     .option('--clear <topic>', 'clear this one instead')
     .option('--limit <rows>', 'rows at most', wholeNumber, 100_000);
+  add(ctl, 'quotas', 'quotas, and how often they were exceeded', quotas);
   add<DelayedOptions>(ctl, 'delayed', 'messages that are published later', delayed)
     .option('--search <text>', 'part of the topic')
     .option('--remove <id>', 'take this one back instead')

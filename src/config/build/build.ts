@@ -26,7 +26,7 @@ import {
 import { buildListeners, type OpenListener } from './listeners.ts';
 import { buildProxies, buildUpstreams, type HasEnv } from './proxy.ts';
 import { buildRules } from './rules.ts';
-import { buildTopics, buildValidation } from './topics.ts';
+import { buildQuotas, buildTopics, buildValidation } from './topics.ts';
 
 export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Config {
   const open = buildListeners(root, sink);
@@ -40,6 +40,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     bridges: { nng: buildNng(root, sink), mqtt: buildMqttBridges(root, sink) },
     topics: buildTopics(root, sink),
     validation: buildValidation(root, sink),
+    quotas: buildQuotas(root, sink),
     rules: buildRules(root, sink),
     proxy,
     upstreams: buildUpstreams(root, hasEnv, sink),

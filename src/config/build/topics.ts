@@ -1,19 +1,25 @@
-// From the checked tree to topics and payload checks, with the checks that take more than one key. Called by build.ts.
-// Pure: problems go to the sink. Schemas are read and compiled by gateway/policies.ts.
+// From the checked tree to topics, payload checks and quotas, with the checks that take more than one key. Called by
+// build.ts. Pure: problems go to the sink. Schemas are read and compiled by gateway/policies.ts.
 import { effective } from '../schema/effective.ts';
+import { QUOTAS } from '../schema/quotas.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import { TOPICS, VALIDATION } from '../schema/topics.ts';
 import type { Sink } from '../sink.ts';
-import type { TopicsConfig, ValidationConfig } from '../topics.ts';
+import type { QuotaConfig, TopicsConfig, ValidationConfig } from '../topics.ts';
 
 const NAME = /^[\w.:-]{1,64}$/;
 
-export function buildTopics(root: CheckedRoot, sink: Sink): TopicsConfig {
+function listenerNames(root: CheckedRoot): ReadonlySet<string> {
   const names = new Set<string>();
   for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
     names.add(kind);
     for (const name of root.listeners[kind].named.keys()) names.add(`${kind}.${name}`);
   }
+  return names;
+}
+
+export function buildTopics(root: CheckedRoot, sink: Sink): TopicsConfig {
+  const names = listenerNames(root);
   for (const rule of [...root.topics.rewrite, ...root.topics.auto_subscribe])
     if (rule.listener !== '' && !names.has(rule.listener))
       sink.refuse(rule, 'listener', `there is no listener "${rule.listener}"`);
@@ -23,6 +29,22 @@ export function buildTopics(root: CheckedRoot, sink: Sink): TopicsConfig {
       if (Number(index) > wildcards) sink.refuse(rule, 'to', `{${index}}: from has ${wildcards} wildcards`);
   }
   return effective(TOPICS, root.topics);
+}
+
+/** Those that are enabled, in the order of the file. */
+export function buildQuotas(root: CheckedRoot, sink: Sink): QuotaConfig[] {
+  const names = listenerNames(root);
+  const quotas: QuotaConfig[] = [];
+  for (const [name, block] of root.quotas) {
+    if (!NAME.test(name)) sink.refuse(block, 'per', 'names of quotas may contain letters, digits and . : _ -');
+    if (block.listener !== '' && !names.has(block.listener))
+      sink.refuse(block, 'listener', `there is no listener "${block.listener}"`);
+    const { connects, publishes, bytes, subscriptions, sessions, retained, inflight } = block;
+    if (connects + publishes + bytes + subscriptions + sessions + retained + inflight === 0)
+      sink.refuse(block, 'per', 'this quota limits nothing');
+    if (block.enable) quotas.push({ ...effective(QUOTAS.item, block), name });
+  }
+  return quotas;
 }
 
 /** Those that are enabled, in the order of the file. */

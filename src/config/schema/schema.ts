@@ -9,6 +9,7 @@ import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK 
 import type { ValueOf } from './key.ts';
 import { LISTENERS } from './listeners.ts';
 import { PROXY, UPSTREAMS } from './proxy.ts';
+import { QUOTAS } from './quotas.ts';
 import { RULES } from './rules.ts';
 import { TOPICS, VALIDATION } from './topics.ts';
 
@@ -20,6 +21,7 @@ export const SECTIONS = {
   persistence: PERSISTENCE,
   topics: TOPICS,
   validation: VALIDATION,
+  quotas: QUOTAS,
   bridges: BRIDGES,
   rules: RULES,
   proxy: PROXY,
