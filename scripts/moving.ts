@@ -54,6 +54,34 @@ The database is not taken over: sessions start empty, and retained messages must
 
 \`tidegate check\` and \`tidegate start\` recognise a mosquitto.conf and name the command.`;
 
+const DYNAMIC_SECURITY = `## Dynamic security
+
+\`plugin mosquitto_dynamic_security.so\` for all listeners becomes \`auth.dynamic_security\`; its JSON file is copied to
+\`FILE.dynamic-security.json\`, in the same format. \`mosquitto_ctrl dynsec\` works as it is, with all its commands. As there, an account decides
+alone on its name; \`password_file\` and \`acl_file\` are asked about what it leaves open
+([Users at run time](authentication.md#users-at-run-time)).
+
+| case | mosquitto 2.0.11 | Tidegate |
+|---|---|---|
+| role, group or priority changed | disconnects the clients concerned | clients stay connected; rights and subscriptions they lose end at once |
+| password, client id changed, disabled, deleted | disconnects | disconnects |
+| subscription made before its right was lost | stays in a stored session | ends, also in a stored session |
+| \`$share/name/filter\` | compared as text: a denial of \`filter\` is evaded | a denial of \`filter\` counts too |
+| \`%u\`, \`%c\` in a topic | plain text (2.1 replaces them) | replaced where they are a whole level; a name with \`+\`, \`#\` or \`/\` gets no right |
+| \`setDefaultACLAccess\` by \`mosquitto_ctrl\` | answers and changes nothing | changes it |
+| unknown acltype, wrong topic, wrong type of a value in a list | left out without a word | the command is refused |
+| unknown group in \`modifyClient\`, unknown client in \`modifyGroup\` | left out; the others are removed | refused, nothing is changed |
+| \`clients\` of \`createGroup\` | left out | become members |
+| \`setAnonymousGroup\` with an empty name | refused | no group any more |
+| \`deleteGroup\` of the anonymous group, \`deleteRole\` of a role in use | may crash | removed everywhere |
+| empty name, name with control characters | accepted, cut at a NUL | refused |
+| a role twice | \`Internal error\` | \`Client already has this role\` |
+| file that cannot be written | answers success | the command is refused and changes nothing |
+| \`correlationData\` in a list of commands | kept for a later entry that is no object | answered with its own command only |
+| hashes | PBKDF2-SHA512, 101 rounds | the same form, 10,000 rounds; argon2id of 2.1 is read |
+| bounds | none | 1 MiB and 1,000 commands a message, 64 waiting, 50,000 names of a kind |
+`;
+
 export function fromMosquitto(): string {
   const choices = MOSQUITTO_CHOICES.map((line) => `- ${line}`).join('\n');
   const legend =
@@ -62,6 +90,7 @@ export function fromMosquitto(): string {
     INTRO,
     '## Differences by choice',
     choices,
+    DYNAMIC_SECURITY.trimEnd(),
     '## Every option',
     legend,
     ...SCOPES.map(([title, fits]) => table(title, fits)),

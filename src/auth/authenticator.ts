@@ -20,11 +20,14 @@ const REFUSED = {
 } as const;
 /** The usual reasons: these series are there from the start, so that a first refusal is an increase. */
 const REASONS = [
+  'account',
   'anonymous',
   'bad-password',
   'busy',
   'certificate',
   'changed',
+  'client-id',
+  'disabled',
   'hash-error',
   'http-refused',
   'internal',
@@ -71,6 +74,8 @@ function refuse(why: string, reasonCode = NOT_AUTHORIZED): AuthResult {
 /** Lets a client in under a name that `via` vouches for. */
 function accept(credentials: Credentials, realm: Realm, username: string | null, via: Via): AuthResult {
   const { clientId, remoteAddress, listener } = credentials;
+  const bar = realm.accounts?.bar(username, clientId) ?? null;
+  if (bar !== null) return refuse(bar);
   return {
     accepted: true,
     identity: {
@@ -192,12 +197,12 @@ export class ChainAuthenticator implements Authenticator {
   private named(credentials: Credentials, username: string, realm: Realm): AuthResult | Promise<AuthResult> {
     if (this.limits.locked(credentials.remoteAddress, username)) return refuse('locked');
     const { users, token, remote, hook } = realm;
-    const { password, remoteAddress, gone } = credentials;
+    const { password, remoteAddress, gone, clientId } = credentials;
     const asker = { key: remoteAddress, gone };
     // A token is known by its form; what is none is told at once, so that local users may be the last who are asked.
     const sources: Source[] = token === null ? [] : [token];
     if (users !== null && password !== null) {
-      sources.push({ check: () => users.check(username, password, remote === null && hook === null, asker) });
+      sources.push({ check: () => users.check(username, password, remote === null && hook === null, asker, clientId) });
     }
     if (remote !== null) sources.push(remote);
     if (hook !== null) sources.push(hook);

@@ -4,6 +4,7 @@
 // changed.
 
 import type { Clock } from '../base/clock.ts';
+import type { AccountAction } from './accounts/judge.ts';
 import type { Explanation } from './aclfile.ts';
 import type { Authorizer, Identity, Verdict } from './auth.ts';
 import type { Realm } from './realm.ts';
@@ -12,6 +13,9 @@ import { READ, WRITE } from './ruletree.ts';
 import { allOf } from './verdict.ts';
 
 const DOLLAR = 36;
+/** Where commands of dynamic security are published to, and nothing else. */
+export const CONTROL_TOPIC = '$CONTROL/dynamic-security/v1';
+export const CONTROL_RESPONSE = '$CONTROL/dynamic-security/v1/response';
 const STATE_PREFIX = '$SYS/broker/connection/';
 const STATE_SUFFIX = '/state';
 
@@ -27,6 +31,20 @@ function mayWrite(topic: string): boolean {
   if (topic.charCodeAt(0) !== DOLLAR) return true;
   if (topic.startsWith('$SYS')) return isBridgeState(topic);
   return !topic.startsWith('$CONTROL') && !topic.startsWith('$share');
+}
+
+/** Whom to ask: accounts decide about a client, or leave it to the others, of which there may be none. */
+type Decision = 'allowed' | 'denied' | 'others' | 'nobody';
+
+/** What accounts say. Clients inside the process that have no account are judged by the others, as ever. */
+function decide(realm: Realm, identity: Identity, action: AccountAction, topic: string): Decision {
+  const { accounts, acl, rules, rights } = realm;
+  if (accounts === null) return 'others';
+  if (identity.internal && (identity.username === null || accounts.get(identity.username) === undefined))
+    return 'others';
+  const verdict = accounts.verdict(identity, action, topic);
+  if (verdict !== null) return verdict.allowed ? 'allowed' : 'denied';
+  return acl === null && rules === null && rights.length === 0 ? 'nobody' : 'others';
 }
 
 export class ChainAuthorizer implements Authorizer {
@@ -48,10 +66,16 @@ export class ChainAuthorizer implements Authorizer {
   }
 
   publish(identity: Identity, topicName: string, qos: number, retain: boolean): Verdict {
-    const { acl, rules, rights } = this.realm();
+    const realm = this.realm();
+    const { acl, rules, rights } = realm;
+    if (topicName === CONTROL_TOPIC) return !retain && this.mayControl(identity);
     if (!mayWrite(topicName)) return false;
-    if (acl !== null && !acl.allows(identity, topicName, WRITE)) return false;
-    if (rules !== null && !rules.allows(identity, 'publish', topicName)) return false;
+    const decision = decide(realm, identity, 'publish', topicName);
+    if (decision === 'denied' || decision === 'nobody') return false;
+    if (decision === 'others') {
+      if (acl !== null && !acl.allows(identity, topicName, WRITE)) return false;
+      if (rules !== null && !rules.allows(identity, 'publish', topicName)) return false;
+    }
     let verdict: Verdict = true;
     for (let i = 0; i < rights.length && verdict !== false; i++) {
       verdict = allOf([verdict, rights[i].publish(identity, topicName, qos, retain)]);
@@ -60,9 +84,14 @@ export class ChainAuthorizer implements Authorizer {
   }
 
   subscribe(identity: Identity, topicFilter: string, qos: number): Verdict {
-    const { acl, aclSubscribe, rules, rights } = this.realm();
-    if (acl !== null && aclSubscribe === 'truthful' && !acl.reaches(identity, topicFilter)) return false;
-    if (rules !== null && !rules.allows(identity, 'subscribe', topicFilter)) return false;
+    const realm = this.realm();
+    const { acl, aclSubscribe, rules, rights } = realm;
+    const decision = decide(realm, identity, 'subscribe', topicFilter);
+    if (decision === 'denied' || decision === 'nobody') return false;
+    if (decision === 'others') {
+      if (acl !== null && aclSubscribe === 'truthful' && !acl.reaches(identity, topicFilter)) return false;
+      if (rules !== null && !rules.allows(identity, 'subscribe', topicFilter)) return false;
+    }
     let verdict: Verdict = true;
     for (let i = 0; i < rights.length && verdict !== false; i++) {
       verdict = allOf([verdict, rights[i].subscribe(identity, topicFilter, qos)]);
@@ -70,27 +99,49 @@ export class ChainAuthorizer implements Authorizer {
     return verdict;
   }
 
+  unsubscribe(identity: Identity, topicFilter: string): boolean {
+    return decide(this.realm(), identity, 'unsubscribe', topicFilter) !== 'denied';
+  }
+
+  /** Commands are only for those that an entry of a role names. */
+  private mayControl(identity: Identity): boolean {
+    const { accounts } = this.realm();
+    if (accounts === null || !accounts.served || identity.internal) return false;
+    return accounts.verdict(identity, 'publish', CONTROL_TOPIC)?.allowed === true;
+  }
+
   deliver(identity: Identity, topicName: string): boolean {
-    const { acl, rules, rights } = this.realm();
+    const realm = this.realm();
+    const { acl, rules, rights } = realm;
     if (topicName.charCodeAt(0) === DOLLAR && topicName.startsWith('$share')) return false;
-    if (acl !== null && !acl.allows(identity, topicName, READ)) return false;
-    if (rules !== null && !rules.allows(identity, 'deliver', topicName)) return false;
+    const decision = decide(realm, identity, 'deliver', topicName);
+    if (decision === 'denied' || decision === 'nobody') return false;
+    if (decision === 'others') {
+      if (acl !== null && !acl.allows(identity, topicName, READ)) return false;
+      if (rules !== null && !rules.allows(identity, 'deliver', topicName)) return false;
+    }
     for (let i = 0; i < rights.length; i++) if (!rights[i].deliver(identity, topicName)) return false;
     return true;
   }
 
   explain(identity: Identity, action: Action, topic: string): Explanation {
-    const { acl, aclSubscribe, rules, rights } = this.realm();
-    if (action === 'publish' && !mayWrite(topic))
+    const realm = this.realm();
+    const { acl, aclSubscribe, rules, rights, accounts } = realm;
+    if (action === 'publish' && !mayWrite(topic) && (topic !== CONTROL_TOPIC || accounts === null))
       return { allowed: false, rule: 'topics of the server cannot be written' };
-    const opinions: (Explanation | null)[] = [];
-    if (acl !== null && action === 'subscribe') {
+    const decision = decide(realm, identity, action, topic);
+    const opinions: (Explanation | null)[] = [accounts?.verdict(identity, action, topic) ?? null];
+    if (decision === 'nobody' || (action === 'publish' && topic === CONTROL_TOPIC && !this.mayControl(identity)))
+      opinions.push({ allowed: false, rule: 'no entry of a role matches and there is no other source of rights' });
+    if (decision !== 'others') {
+      // The account has the say.
+    } else if (acl !== null && action === 'subscribe') {
       const reaches = aclSubscribe === 'granted' || acl.reaches(identity, topic);
       const rule =
         aclSubscribe === 'granted' ? 'granted, deliveries are filtered' : 'whether any rule gives it a message';
       opinions.push({ allowed: reaches, rule: `${acl.path}: ${rule}` });
     } else if (acl !== null) opinions.push(acl.explain(identity, topic, action === 'publish' ? WRITE : READ));
-    if (rules !== null) opinions.push(rules.explain(identity, action, topic));
+    if (rules !== null && decision === 'others') opinions.push(rules.explain(identity, action, topic));
     for (const source of rights) opinions.push(source.explain(identity, action, topic));
     const known = opinions.filter((opinion) => opinion !== null);
     return (

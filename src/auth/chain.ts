@@ -4,6 +4,7 @@
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Via } from '../mqtt/message.ts';
 import { AbsentAccess } from './absent.ts';
+import type { Accounts } from './accounts/accounts.ts';
 import type { Absentees, Access, Authenticator, Authorizer, DenyAction, EnhancedMethod, Identity } from './auth.ts';
 import { AuthCounters, ChainAuthenticator } from './authenticator.ts';
 import { ChainAuthorizer } from './authorizer.ts';
@@ -14,7 +15,7 @@ import type { AuthOptions } from './options.ts';
 import { couldKnow, type Realm, revoked, vouches } from './realm.ts';
 import { type AuthDeps, loadRealms, type State, type Tools } from './realms.ts';
 import { stableSecret } from './secret.ts';
-import type { Users } from './users.ts';
+import type { UserTable } from './users.ts';
 
 /**
  * Password hashes that are computed at once, and that may wait: a hash of 100 ms and 1,024 waiting are a minute's work.
@@ -115,9 +116,11 @@ export class AccessControl {
         box.state === null ? null : (realmOf(box.state, listener).users?.mark(username) ?? null),
       http: null,
       remoteKeys: null,
+      accounts: null,
     };
     deps.ledger?.watch('failures', () => tools.limits.bytes);
     box.state = await loadRealms(options, tools);
+    adopt(box.state, tools);
     return new AccessControl(box.state, (state) => (box.state = state), tools);
   }
 
@@ -217,15 +220,41 @@ export class AccessControl {
       return { ok: false, error: known };
     }
     const before = this.state;
+    const added = difference(before, next);
+    const ended = adopt(next, this.tools);
     this.state = next;
     this.publish(next);
     this.versions.current++;
     this.ways.clear();
     return {
       ok: true,
-      ...difference(before, next),
-      revoked: (listener, username, via) => revoked(realmOf(before, listener), realmOf(next, listener), username, via),
+      ...added,
+      revoked: (listener, username, via) =>
+        this.ends(listener, username, ended) ||
+        revoked(realmOf(before, listener), realmOf(next, listener), username, via),
     };
+  }
+
+  /** Users, groups and roles that are managed at run time; null where there are none. */
+  get accounts(): Accounts | null {
+    return this.state.base.accounts;
+  }
+
+  /** A change of accounts holds: verdicts are given again. */
+  accountsChanged(): void {
+    this.versions.current++;
+  }
+
+  /** Whether a client of this listener and name is one of those whose accounts do not let them stay. */
+  ends(listener: string, username: string | null, ended: ReadonlySet<string>): boolean {
+    return username !== null && ended.has(username) && realmOf(this.state, listener).accounts !== null;
+  }
+
+  /** Whether accounts deny a subscription that was granted before. */
+  deniesSubscription(identity: Identity, topicFilter: string): boolean {
+    const { accounts } = realmOf(this.state, identity.listener);
+    if (accounts === null || identity.internal) return false;
+    return this.access(identity.listener).authorizer.subscribe(identity, topicFilter, 0) === false;
   }
 
   /** Who may come in where and what decides on rights, for people: names only. */
@@ -247,12 +276,21 @@ function isGlobal(listener: string): boolean {
   return listener === '' || listener.startsWith('proxy.');
 }
 
+/** What was read of accounts holds from now on. Gives the users whose connections have to end. */
+function adopt({ reading }: State, tools: Tools): ReadonlySet<string> {
+  tools.accounts = reading?.accounts ?? null;
+  if (reading === null) return new Set();
+  reading.accounts.served = reading.served;
+  return reading.accounts.adopt(reading.reading);
+}
+
 function viewOf(listener: string, realm: Realm): RealmView {
   const sources: string[] = [];
   if (realm.identity !== null) sources.push('certificate');
   if (realm.token !== null) sources.push('token');
   if (realm.remote !== null) sources.push('http');
   if (realm.hook !== null) sources.push('hook');
+  if (realm.accounts !== null) sources.push('dynamic_security');
   return {
     listener,
     anonymous: realm.allowAnonymous,
@@ -268,8 +306,8 @@ function realmOf(state: State, listener: string): Realm {
 }
 
 /** Every user table of a state once, by the name of the listeners that have it. */
-function tables(state: State): Map<string, Users> {
-  const found = new Map<string, Users>();
+function tables(state: State): Map<string, UserTable> {
+  const found = new Map<string, UserTable>();
   if (state.base.users !== null) found.set('', state.base.users);
   for (const [name, realm] of state.listeners) {
     if (realm.users !== null && realm.users !== state.base.users) found.set(name, realm.users);

@@ -246,6 +246,10 @@ class HookedAuthorizer implements Authorizer {
     return verdict.then((allowed) => allowed && hooks.maySubscribe(identity, topicFilter, qos));
   }
 
+  unsubscribe(identity: Identity, topicFilter: string): boolean {
+    return this.inner.unsubscribe?.(identity, topicFilter) ?? true;
+  }
+
   deliver(identity: Identity, topicName: string): boolean {
     return this.inner.deliver(identity, topicName);
   }

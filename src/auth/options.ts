@@ -33,6 +33,10 @@ export interface AuthOptions {
   readonly passwords: ReadonlyMap<string, string> | null;
   /** Users with stored SCRAM-SHA-256 keys; null without. */
   readonly scramFile?: string | null;
+  /** The file of users, groups and roles that are managed at run time; null or absent: there are none. */
+  readonly accountsFile?: string | null;
+  /** Whether clients with the right to do so may manage them over MQTT ($CONTROL/dynamic-security/v1). */
+  readonly accountsControl?: boolean;
   readonly jwt?: JwtOptions | null;
   readonly http?: HttpAuthOptions | null;
   /** acl.rules and no_match; null when the configuration has neither. */

@@ -3,13 +3,14 @@
 // afterwards.
 
 import type { Via } from '../mqtt/message.ts';
+import type { Accounts } from './accounts/accounts.ts';
 import type { AclFile, Explanation } from './aclfile.ts';
 import type { Credentials, DenyAction, EnhancedMethod, Identity, Verdict } from './auth.ts';
 import type { CertificateField } from './certificate.ts';
 import type { Hooks } from './hooks.ts';
 import type { Action, Rules } from './rules.ts';
 import type { Source } from './source.ts';
-import type { Users } from './users.ts';
+import type { UserTable } from './users.ts';
 
 /** A further source of rights (HTTP, token). Each has to agree; none can grant what another denies. */
 export interface Rights {
@@ -28,7 +29,9 @@ export interface Realm {
   readonly name: string;
   readonly allowAnonymous: boolean;
   /** Users the gateway knows itself; null when there are none configured (an empty file is a source without users). */
-  readonly users: Users | null;
+  readonly users: UserTable | null;
+  /** Users, groups and roles that are managed at run time; null where they have no say. */
+  readonly accounts: Accounts | null;
   /** Asked for what a token in the password field says; null without. */
   readonly token: (Source & { readonly mark: string }) | null;
   /** Asked last, for users that nobody here knows; null without. */
@@ -89,6 +92,7 @@ export function revoked(before: Realm, after: Realm, username: string | null, vi
 export function vouches(realm: Realm, identity: Identity): boolean {
   if (identity.internal) return true;
   const { username, via } = identity;
+  if ((realm.accounts?.bar(username, identity.clientId) ?? null) !== null) return false;
   if ((identity.realm ?? (identity.realm === null ? null : '')) !== realm.name) return false;
   if (via === 'certificate') return realm.identity !== null;
   if (realm.identity !== null) return false;

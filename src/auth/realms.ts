@@ -1,11 +1,14 @@
 // Reads every file that the options name and builds the realms of all listeners from them. Called by chain.ts at start
 // and reload. Everything is read before anything is built; the first error, in the order of the keys, is thrown as
 // AUTH-SOURCE. Changes nothing.
+import type { Book } from '../base/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { Accounts, type Reading } from './accounts/accounts.ts';
+import { AccountUsers, withoutAccounts } from './accounts/users.ts';
 import { type AclFile, loadAclFile } from './aclfile.ts';
 import type { Gate } from './gate.ts';
 import { type Argon2, loadArgon2 } from './hash.ts';
@@ -50,6 +53,8 @@ export interface Tools {
   readonly markNow: (listener: string, username: string) => string | null;
   /** The web server of the last load: kept, with its connections and answers, while its options stay the same. */
   http: { readonly key: string; readonly server: HttpAuth } | null;
+  /** Users managed at run time, those of the last load while their file stays the same. */
+  accounts: Accounts | null;
   /** The fetched keys of the last load, kept in the same way. */
   remoteKeys: { readonly key: string; readonly keys: RemoteKeys } | null;
 }
@@ -58,6 +63,8 @@ export interface Tools {
 export interface State {
   readonly base: Realm;
   readonly listeners: ReadonlyMap<string, Realm>;
+  /** What was read of accounts and does not hold yet; null where there are none. */
+  readonly reading: { readonly accounts: Accounts; readonly reading: Reading; readonly served: boolean } | null;
 }
 
 /** The files of one load, each read once whatever number of listeners names it. */
@@ -90,7 +97,14 @@ function once<T>(known: Map<string, Promise<T>>, path: string, load: (path: stri
 /**
  * The argon2 package when a file needs it; throws AUTH-SOURCE with the first line that does when it is not installed.
  */
-async function argon2For(files: readonly PasswordFile[], deps: AuthDeps): Promise<Argon2 | null> {
+async function argon2For(files: readonly PasswordFile[], book: Book | null, deps: AuthDeps): Promise<Argon2 | null> {
+  for (const [name, { hash }] of book?.accounts ?? []) {
+    if (hash?.parsed.kind !== 'argon2id') continue;
+    const argon2 = await (deps.argon2 ?? loadArgon2)();
+    const text = `the hash of client ${name} needs the package @node-rs/argon2, which is not installed`;
+    if (argon2 === null) throw new GatewayError('AUTH-SOURCE', text);
+    return argon2;
+  }
   for (const file of files) {
     for (const entry of file.users.values()) {
       if (entry.hash.kind !== 'argon2id') continue;
@@ -125,8 +139,9 @@ async function readFiles(options: AuthOptions): Promise<Files> {
 export async function loadRealms(options: AuthOptions, tools: Tools): Promise<State> {
   const files = await readFiles(options);
   const { passwords, acls } = await files.loaded();
-  const argon2 = await argon2For(passwords, tools.deps);
-  const base = await baseRealm(options, files, tools, argon2);
+  const reading = await readAccounts(options, tools);
+  const argon2 = await argon2For(passwords, reading?.reading.book ?? null, tools.deps);
+  const base = await baseRealm(options, files, tools, { argon2, accounts: reading?.accounts ?? null });
   const made = new Map<string, Realm>();
   for (const [name, own] of options.listeners) {
     const realm = await listenerRealm(base, own, files, tools, argon2);
@@ -136,7 +151,7 @@ export async function loadRealms(options: AuthOptions, tools: Tools): Promise<St
   }
   tools.limits.configure(options.limits);
   warn(passwords, acls, tools.deps.log);
-  return { base, listeners: made };
+  return { base, listeners: made, reading };
 }
 
 function warn(passwords: readonly PasswordFile[], acls: readonly AclFile[], log: Log): void {
@@ -148,7 +163,22 @@ function warn(passwords: readonly PasswordFile[], acls: readonly AclFile[], log:
   for (const acl of acls) for (const text of acl.warnings) log('warn', 'AUTH-WARNING', { text });
 }
 
-async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon2: Argon2 | null): Promise<Realm> {
+/** The file of accounts as it is now; the same object as before while its path is. */
+async function readAccounts(options: AuthOptions, tools: Tools): Promise<State['reading']> {
+  const { accountsFile = null } = options;
+  if (accountsFile === null) return null;
+  const { gate, deps } = tools;
+  const kept = tools.accounts?.path === accountsFile ? tools.accounts : null;
+  const accounts = kept ?? new Accounts(accountsFile, { log: deps.log, gate });
+  return { accounts, reading: await accounts.read(), served: options.accountsControl ?? false };
+}
+
+async function baseRealm(
+  options: AuthOptions,
+  files: Files,
+  tools: Tools,
+  { argon2, accounts }: { readonly argon2: Argon2 | null; readonly accounts: Accounts | null },
+): Promise<Realm> {
   const { clock } = tools.deps;
   const file = options.passwordFile === null ? null : await files.password(options.passwordFile);
   const scram = typeof options.scramFile === 'string' ? await loadScramFile(options.scramFile) : null;
@@ -156,7 +186,9 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
   const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock, await remoteKeysFor(options, tools)) : null;
   const http = httpFor(options, tools);
   const hook = tools.deps.hooks?.given.authenticate === undefined ? null : tools.deps.hooks;
-  const methods = scramFor(options, file, scram, tools);
+  const scrams = scramFor(options, file, scram, tools);
+  const methods = accounts === null ? scrams : scrams.map((method) => withoutAccounts(method, accounts));
+  const users = known ? new Users({ file, passwords: options.passwords, scram }, tools.gate, argon2) : null;
   const rights: Rights[] = [];
   if (jwt !== null) rights.push(jwt);
   if (http?.authorizes) rights.push(http);
@@ -164,7 +196,8 @@ async function baseRealm(options: AuthOptions, files: Files, tools: Tools, argon
   return {
     name: '',
     allowAnonymous: options.allowAnonymous,
-    users: known ? new Users({ file, passwords: options.passwords, scram }, tools.gate, argon2) : null,
+    users: accounts === null ? users : new AccountUsers(accounts, users, tools.gate, argon2),
+    accounts,
     token: jwt,
     remote: http?.authenticates ? http : null,
     hook,
@@ -247,6 +280,7 @@ async function listenerRealm(
     const file = await files.password(own.passwordFile);
     realm.users = new Users({ file, passwords: null, scram: null }, tools.gate, argon2);
     if (realm.identity === null) realm.name = `password_file ${own.passwordFile}`;
+    realm.accounts = null;
     realm.token = null;
     realm.remote = null;
     realm.enhanced = [];

@@ -35,7 +35,26 @@ const BUSY: Answer = { kind: 'refuse', reasonCode: SERVER_BUSY, why: 'busy' };
 const UNKNOWN: Answer = { kind: 'unknown' };
 const ACCEPT: Answer = { kind: 'accept', via: 'users' };
 
-export class Users {
+/** The users that a listener knows by itself. */
+export interface UserTable {
+  /** What identifies the password of a user, null for a name nobody has. For comparison only, never shown. */
+  mark(username: string): string | null;
+  names(): Iterable<string>;
+  /**
+   * Checks a name and password. 'unknown' when there is no such user.
+   * @param last no other source follows: an unknown name takes as long as a wrong password
+   * @param asker for whom slow hashes are computed
+   */
+  check(
+    username: string,
+    password: Uint8Array,
+    last: boolean,
+    asker: Asker,
+    clientId: string,
+  ): Answer | Promise<Answer>;
+}
+
+export class Users implements UserTable {
   private readonly users = new Map<string, User>();
   private readonly gate: Gate;
   private readonly argon2: Argon2 | null;

@@ -2,6 +2,8 @@
 // folder. Each file stands for itself; import from where a thing is made.
 //
 // Map (made by `make docs`):
+//   accounts.ts      Users, groups and roles that are managed at run time, as data
+//   accountsfile.ts  The file of users, groups and roles that are managed at run time
 //   brief.ts         Text from outside where it is only remembered or shown
 //   brokerurl.ts     The URL of an MQTT broker: the one grammar for configuration, REST and dialling
 //   ciphers.ts       The cipher suites that servers of the gateway take unless the configuration names others

@@ -39,6 +39,8 @@ export const MESSAGES = {
   'CLI-AUTO-SUBSCRIBE': 'a subscription that the configuration gives to a client was refused',
   'SES-LIMIT': 'refused: a limit of sessions, subscriptions or retained messages is reached, or the store accepts none',
   'AUTH-WARNING': 'warning about a file of users or permissions',
+  'AUTH-CHANGE': 'users or permissions were changed at run time',
+  'AUTH-NOT-KEPT': 'a change of users or permissions could not be written; it does not hold',
   'AUTH-LOCKED': 'too many failed logins; further ones are refused for a while',
   'AUTH-SOURCE-DOWN': 'an authentication source does not answer; clients are refused',
   'AUTH-SOURCE-UP': 'an authentication source answers again',

@@ -62,6 +62,8 @@ export interface ListenerContext {
  * copy what it keeps.
  */
 export interface LocalReceiver {
+  /** Takes commands: what is published below $CONTROL/ goes to such receivers and to nobody else. */
+  readonly control?: boolean;
   /** Keeps messages of QoS 1 and 2 in the store and refuses them while the store takes none. */
   readonly stores?: boolean;
   /**
@@ -286,6 +288,16 @@ export interface Engine extends Broker {
   preset(sessions: readonly Preset[]): void;
   /** Closes clients whose user may not be here any more; gives their number. */
   dropRevoked(revoked: (listener: string, username: string | null, via?: Via) => boolean): number;
+  /**
+   * Ends subscriptions that were granted before and are denied now, of clients that are here and of those that are not.
+   * Resolves with their number when all have been looked at.
+   */
+  endSubscriptions(denied: (identity: Identity, topicFilter: string) => boolean): Promise<number>;
+  /**
+   * Sends a message to one client alone, at QoS 0, if it has a subscription that takes it and may receive it; absent
+   * where commands over MQTT are not served.
+   */
+  answer?(clientId: string, topic: string, payload: Uint8Array): boolean;
   /** Whose a client id is while it has a session, connected or not, as its rights are judged. */
   identity(clientId: string): Identity | undefined;
   /**

@@ -36,6 +36,10 @@ class LocalTarget implements Receiver {
     return this.subscription.receiver.stores === true;
   }
 
+  get control(): boolean {
+    return this.subscription.receiver.control === true;
+  }
+
   mayReceive(): boolean {
     return true;
   }

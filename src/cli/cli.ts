@@ -21,6 +21,7 @@
 //   bench/run.ts             One run of the load generator: connects both sides, keeps the window full (or the rate)
 //   bench/spload.ts          Both sides of a load over SP: a pub0
 //   bench/wire.ts            One TCP or Unix connection of the load generator: reads into one buffer of its own
+//   ctl/account.ts           `tidegate ctl mqtt`: MQTT users, groups and roles at run time
 //   ctl/bridge.ts            `tidegate ctl bridge`: adds, changes, shows, switches and removes bridges at run time
 //   ctl/client.ts            The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time
 //   ctl/config.ts            `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`

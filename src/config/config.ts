@@ -263,6 +263,12 @@ export interface UserConfig {
   readonly password: string;
 }
 
+/** Users, groups and roles that are managed at run time. */
+export interface DynamicSecurityConfig {
+  readonly file: string | null;
+  readonly controlTopic: boolean;
+}
+
 export interface AuthConfig {
   /** Effective, for listeners that say nothing themselves. */
   readonly allowAnonymous: boolean;
@@ -283,6 +289,8 @@ export interface AuthConfig {
   readonly checkRetainSource: boolean;
   readonly sessionOwner: 'user' | 'client_id';
   readonly scramFile: string | null;
+  /** null when absent or not enabled; file null = the default place. */
+  readonly dynamicSecurity: DynamicSecurityConfig | null;
   /** null when absent or not enabled. */
   readonly jwt: JwtConfig | null;
   readonly limits: AuthLimitsConfig;

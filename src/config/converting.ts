@@ -79,13 +79,13 @@ export function readForConvert(options: ConvertFrom): ConvertedTree {
 
 function fromMosquitto(text: string, file: string, cwd: string, output: string | null): ConvertedTree {
   const files = new ImportedFiles(cwd, text.length);
-  const passwordFile = output === null ? null : `${resolve(cwd, output)}.passwd`;
+  const own = output === null ? null : `${resolve(cwd, output)}.dynamic-security.json`;
   const written = new Map<string, string>();
   const importPlugin: PluginImport = (plugin, root, report) => {
     if (!isDynsec(plugin)) return 'unknown';
-    const users = importDynsec(plugin, root, report, { read: (path) => files.read(path), passwordFile });
-    if (users === null || passwordFile === null) return 'reported';
-    written.set(passwordFile, users);
+    const users = importDynsec(plugin, root, report, { read: (path) => files.read(path), file: own });
+    if (users === null || own === null) return 'reported';
+    written.set(own, users);
     return 'taken';
   };
   const { tree, report } = importMosquitto(text, file, { files, hostname: hostname(), importPlugin });

@@ -40,6 +40,8 @@ export const CODES = {
   topic: { code: 204, status: 404, text: 'no such retained message' },
   user: { code: 207, status: 404, text: 'no such user' },
   message: { code: 204, status: 404, text: 'no such delayed message' },
+  account: { code: 207, status: 404, text: 'no such user, group or role' },
+  accounts: { code: 210, status: 404, text: 'auth.dynamic_security is not configured' },
   upstream: { code: 206, status: 404, text: 'no such upstream or server' },
   slow: { code: 208, status: 408, text: 'the body did not come in time' },
   partly: { code: 209, status: 200, text: 'read, but not all of it is in force' },

@@ -52,7 +52,8 @@ export class Audit {
     return all.map((entry) => ({ ...entry }));
   }
 
-  private keep(kind: AuditKind, user: string, remote: string, method: string, path: string, status: number) {
+  /** Keeps an entry that has its line in the log already. */
+  keep(kind: AuditKind, user: string, remote: string, method: string, path: string, status: number) {
     const entry = { time: this.clock.now(), user, remote, method, path: path.slice(0, PATH_CHARACTERS), status };
     const list = this.entries[kind];
     list.push(entry);

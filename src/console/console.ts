@@ -4,6 +4,7 @@
 //
 // Map (made by `make docs`):
 //   access.ts          Who is calling and whether he may: Basic (RFC 7617), Bearer (RFC 6750), session cookie; roles
+//   accounts.ts        REST: MQTT users, groups and roles at run time (auth.dynamic_security): list, get, put, delete
 //   admin.ts           REST beyond NanoMQ for people who run the gateway: who may do what, store, proxy, log lines
 //   answer.ts          What a handler gives back, and the codes of failed calls
 //   api.ts             REST: what NanoMQ tells about itself: /, /brokers, /nodes, /topic-tree, /metrics, /prometheus
@@ -312,6 +313,33 @@ export interface ExplainQuery {
   /** Empty for connect. */
   readonly topic: string;
 }
+/** What came of commands: an answer for each, in their order; `error` in it where one was refused. */
+export type AccountsOutcome =
+  | { readonly ok: true; readonly responses: readonly JsonObject[] }
+  | { readonly ok: false; readonly why: 'busy' | 'unwritable' | 'invalid'; readonly message: string };
+export interface AccountsCaller {
+  readonly user: string;
+  readonly remote: string;
+}
+/** MQTT users, groups and roles at run time, in the words of mosquitto's dynamic security. Hashes only in text(). */
+export interface AccountsControl {
+  /** The file that keeps them. */
+  readonly path: string;
+  users(): Iterable<string>;
+  user(name: string): JsonObject | undefined;
+  groups(): Iterable<string>;
+  group(name: string): JsonObject | undefined;
+  roles(): Iterable<string>;
+  role(name: string): JsonObject | undefined;
+  /** What holds where no role says anything, and the group of clients without a user name. */
+  defaults(): JsonObject;
+  /** `whole`: one command that is refused undoes them all. */
+  run(commands: readonly JsonObject[], by: AccountsCaller, whole: boolean): Promise<AccountsOutcome>;
+  /** The whole file, with its hashes. */
+  text(): string;
+  replace(text: string, by: AccountsCaller): Promise<AccountsOutcome>;
+}
+
 /** Which rule of the ACL decides. */
 export type Explain = (query: ExplainQuery) => { readonly allowed: boolean; readonly rule: string };
 
@@ -362,6 +390,10 @@ export interface ConsoleOptions {
   readonly bridges: BridgeControl;
   /** Absent where there are none. */
   readonly rules?: RuleControl;
+  /** null: none are configured now; absent where the gateway has none. */
+  readonly accounts?: () => AccountsControl | null;
+  /** Calls back for each change of them that came over MQTT; absent where none can come. */
+  readonly followAccounts?: (note: (by: AccountsCaller, done: string) => void) => () => void;
   readonly config: ConfigControl;
   readonly explain: Explain;
   /** Who may come in where; absent where that is not known. */

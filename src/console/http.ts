@@ -64,9 +64,11 @@ export class HttpServer implements Service {
     const { settings, clock, log, metrics, matchesHash } = options;
     this.access = new WebAccess(settings, clock, log, metrics, matchesHash);
     this.feed = new EventFeed(options, process);
-    const parts = { options, access: this.access, audit: new Audit(clock, log), feed: this.feed, process };
+    const audit = new Audit(clock, log);
+    const parts = { options, access: this.access, audit, feed: this.feed, process };
     this.routes = allRoutes(parts);
     this.app = new App(parts);
+    options.followAccounts?.((by, done) => audit.keep('setup', by.user, by.remote, 'MQTT', done, 200));
   }
 
   /** "127.0.0.1:8081" once started, with the real port. */

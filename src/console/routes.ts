@@ -1,6 +1,7 @@
 // The one list of everything the HTTP server answers to. Built by http.ts; served by app.ts, described by openapi.ts,
 // tested as a whole.
 import type { WebAccess } from './access.ts';
+import { accountRoutes } from './accounts.ts';
 import { adminRoutes } from './admin.ts';
 import { json } from './answer.ts';
 import { apiRoutes } from './api.ts';
@@ -56,6 +57,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...eventRoutes(feed),
     ...securityRoutes(options),
     ...userRoutes(options),
+    ...accountRoutes(options),
     ...proxyRoutes(options),
     ...settingRoutes(options),
     ...sessionRoutes(access, audit),

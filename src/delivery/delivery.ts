@@ -45,6 +45,8 @@ export interface Receiver {
   readonly ready: boolean;
   /** Keeps messages of QoS 1 and 2 in the store, so it takes new ones only while the store does. */
   readonly stores: boolean;
+  /** Takes commands below $CONTROL/, which go to nobody else; absent: it does not. */
+  readonly control?: boolean;
   /** Whether the receiver may read this topic; routes leave it out otherwise. */
   mayReceive(topic: string): boolean;
   deliver(publication: Publication, target: Target): void;

@@ -96,6 +96,12 @@ export class Web {
         broker,
         bridges: control,
         rules: running.rules,
+        accounts: () => running.accounts.control(),
+        followAccounts: (note) =>
+          running.accounts.follow(({ by, done }) => {
+            if (by?.via !== 'mqtt') return;
+            for (const { command, name } of done) note(by, `${command} ${name}`.trimEnd());
+          }),
         config: { ...current.control(), keys: configKeys },
         security: () => access.view(),
         explain: explainer(broker, access, () => sessionLimits(current.config).sessionOwner),

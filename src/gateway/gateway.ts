@@ -3,6 +3,7 @@
 // configuration asks for them.
 //
 // Map (made by `make docs`):
+//   accounts.ts      Users, groups and roles at run time, as the rest of the gateway has them: commands over MQTT
 //   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
 //   bridges.ts       Bridges as REST, console and `ctl` see and change them: documents in, checked views out
 //   console.ts       The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics)
@@ -53,6 +54,7 @@ import { MemoryNetwork } from '../transport/memory.ts';
 import type { Bound } from '../transport/transport.ts';
 import { version } from '../version.ts';
 import type { Webhook } from '../webhook/webhook.ts';
+import { AccountsService } from './accounts.ts';
 import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { fetchKeys } from './fetchkeys.ts';
@@ -147,6 +149,10 @@ export class Gateway implements Service {
     return this.runs().bridges;
   }
 
+  get accounts(): AccountsService {
+    return this.runs().accounts;
+  }
+
   get rules(): RulesControl {
     return this.runs().rules;
   }
@@ -170,7 +176,7 @@ export class Gateway implements Service {
     const policies = await buildPolicies(config, this.metrics);
     const deps = { log, metrics: this.metrics, clock };
     const hooks = this.parts.hooks ? new ProgramHooks(this.parts.hooks, deps) : null;
-    const access = await AccessControl.build(authOptions(config), {
+    const access = await AccessControl.build(authOptions(config, this.current.folder), {
       ...deps,
       ledger: this.ledger,
       secretPath: secretPath(config),
@@ -180,12 +186,15 @@ export class Gateway implements Service {
     this.started.push({ name: 'auth', stop: async () => access.close() });
     const broker = await this.startBroker(config, access, policies);
     this.tellHooks(hooks, broker);
+    const accounts = new AccountsService(access, broker, log, () => clock.mono());
+    accounts.renew();
+    this.started.push({ name: 'accounts', stop: async () => accounts.stop() });
     const rules = await this.startRules(config, broker);
     const bridges = await this.startBridges(config, broker);
     const control = new BridgesControl(bridges, this.current);
     control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
-    this.running = { access, broker, bridges, control, listeners, rules };
+    this.running = { access, accounts, broker, bridges, control, listeners, rules };
     await this.startWebhook(config);
     const web = await this.startWeb(config, this.running);
     // Stopped in the order of the data: nobody new, then clients, then bridges, then the store.

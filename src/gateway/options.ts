@@ -2,9 +2,10 @@
 // start, by running.ts at reload, by bridges.ts and console.ts for what they own. Pure: opens nothing. Secrets pass
 // through and are never shown.
 import { totalmem } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import type { AuthOptions, ListenerAuthOptions } from '../auth/options.ts';
+import { GatewayError } from '../base/errors.ts';
 import { looksHashed } from '../base/passwordhash.ts';
 import type { BridgeOptions, MqttBridgeOptions } from '../bridge/bridge.ts';
 import type { Preset } from '../broker/broker.ts';
@@ -76,7 +77,8 @@ export function sessionLimits(config: Config): SessionLimits {
   };
 }
 
-export function authOptions(config: Config): AuthOptions {
+/** @param folder of drop-in files, for what has no place beside a database; null: there is none */
+export function authOptions(config: Config, folder: string | null = null): AuthOptions {
   const { auth } = config;
   return {
     allowAnonymous: auth.allowAnonymous,
@@ -86,12 +88,25 @@ export function authOptions(config: Config): AuthOptions {
     passwords: auth.users.length === 0 ? null : new Map(auth.users.map((user) => [user.username, user.password])),
     rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
     scramFile: auth.scramFile,
+    accountsFile: auth.dynamicSecurity === null ? null : accountsPath(config, folder),
+    accountsControl: auth.dynamicSecurity?.controlTopic ?? false,
     jwt: auth.jwt,
     http: auth.httpAuth === null ? null : { ...auth.httpAuth, portOf: (name) => portOf(config, name) },
     denyAction: auth.denyAction,
     limits: auth.limits,
     listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
   };
+}
+
+const ACCOUNTS_FILE = 'dynamic-security.json';
+
+/** Where users of the control topic and the REST API are kept. Throws CFG-INVALID where there is no place. */
+function accountsPath({ auth, persistence }: Config, folder: string | null): string {
+  const file = auth.dynamicSecurity?.file ?? null;
+  if (file !== null) return resolve(file);
+  if (persistence.enable) return resolve(dirname(persistence.path), ACCOUNTS_FILE);
+  if (folder !== null) return join(folder, ACCOUNTS_FILE);
+  throw new GatewayError('CFG-INVALID', 'auth.dynamic_security.file: required where nothing is persisted');
 }
 
 /** Where a secret of this gateway may be kept: beside its store. */

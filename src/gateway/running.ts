@@ -2,7 +2,9 @@
 // piece. Made by gateway.ts. A configuration that is wrong changes nothing; what could not be applied is logged,
 // counted and told. Users and rights come first and as one unit: whatever fails later, nobody keeps a right that was
 // taken away.
+import { dirname } from 'node:path';
 import type { AccessControl } from '../auth/chain.ts';
+import type { AuthOptions } from '../auth/options.ts';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Cell, Metrics } from '../base/metrics.ts';
@@ -15,6 +17,7 @@ import { type Change, diffConfig } from '../config/reload.ts';
 import { type BlockNode, textNode } from '../config/text/node.ts';
 import type { ChangeResult, ConfigControl, JsonObject } from '../console/console.ts';
 import type { Policies } from '../policy/policy.ts';
+import type { AccountsService } from './accounts.ts';
 import type { BridgesControl } from './bridges.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './kept.ts';
 import type { Listeners } from './listeners.ts';
@@ -25,6 +28,7 @@ import { checkRules, type RulesControl } from './rules.ts';
 /** What exists of a gateway that runs. */
 export interface Running {
   readonly access: AccessControl;
+  readonly accounts: AccountsService;
   readonly broker: Engine;
   readonly bridges: Supervisor;
   readonly control: BridgesControl;
@@ -94,6 +98,11 @@ export class RunningConfig {
 
   get config(): Config {
     return this.loaded.config;
+  }
+
+  /** Where files of this gateway may be kept beside its configuration; null: there is none. */
+  get folder(): string | null {
+    return this.kept.file === null ? null : dirname(this.kept.file);
   }
 
   /** Reads the file again and applies what differs, one reload after the other. Never rejects. */
@@ -180,6 +189,14 @@ export class RunningConfig {
     }
   }
 
+  private authOf(config: Config): AuthOptions | string {
+    try {
+      return authOptions(config, this.folder);
+    } catch (error) {
+      return textOf(error);
+    }
+  }
+
   private refused(error: string): ChangeResult {
     this.parts.log('error', 'GW-RELOAD-FAILED', { error });
     this.count('refused');
@@ -201,11 +218,15 @@ export class RunningConfig {
     if (typeof next === 'string') return this.refused(next);
     const policies = await this.policiesOf(next.config);
     if (typeof policies === 'string') return this.refused(policies);
-    const access = await running.access.reload(authOptions(next.config));
+    const options = this.authOf(next.config);
+    if (typeof options === 'string') return this.refused(options);
+    const access = await running.access.reload(options);
     if (!access.ok) return this.refused(access.error.message);
     running.broker.accessChanged();
     running.broker.setPolicies?.(policies);
+    running.accounts.renew();
     const clientsDropped = running.broker.dropRevoked(access.revoked);
+    void running.broker.endSubscriptions((identity, filter) => running.access.deniesSubscription(identity, filter));
     const changes = diffConfig(this.loaded, next);
     this.loaded = next;
     this.set = set;

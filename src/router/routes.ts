@@ -21,6 +21,9 @@ const SUBSCRIPTION_BYTES = 5 * OBJECT_BYTES + 2 * ENTRY_BYTES;
 /** What a shared one costs more: its part of the group. */
 const SHARED_BYTES = 2 * (MAP_BYTES + OBJECT_BYTES);
 
+/** Commands to the gateway itself: they are neither kept nor passed on. */
+const COMMANDS = '$CONTROL/';
+
 /** Told of filters of one receiver that are too many for one topic; the newest, which are left out. */
 export type OnCrowded = (receiver: Receiver, topic: string, excess: readonly Subscription[]) => void;
 
@@ -261,6 +264,7 @@ export class Routes implements Router {
   }
 
   private retain(publication: Publication): void {
+    if (publication.topic.startsWith(COMMANDS)) return;
     if (publication.payloadEnd === publication.payloadStart) {
       // [MQTT-3.3.1-6], and nothing is stored [MQTT-3.3.1-7]; the acknowledgement waits for it like for a value.
       if (this.forget(publication.topic) && this.journal.durable) publication.stored = true;
@@ -320,7 +324,10 @@ export class Routes implements Router {
     const { subscriptions, groups, visited } = this.trie.match(topic);
     this.searched += subscriptions.length + visited;
     const byReceiver = new Map<Receiver, Subscription[]>();
+    const isCommand = topic.startsWith(COMMANDS);
     for (const subscription of subscriptions) {
+      // Commands hold passwords: no subscription of anybody else gets them.
+      if (isCommand && subscription.receiver.control !== true) continue;
       const list = byReceiver.get(subscription.receiver);
       if (list !== undefined) list.push(subscription);
       else if (subscription.receiver.mayReceive(topic)) byReceiver.set(subscription.receiver, [subscription]);
@@ -328,7 +335,7 @@ export class Routes implements Router {
     if (this.maxMatching > 0) for (const [receiver, list] of byReceiver) this.bound(topic, receiver, list);
     const targets = this.sets.of(byReceiver, this.version);
     const picks: GroupTargets[] = [];
-    for (const group of groups) {
+    for (const group of isCommand ? [] : groups) {
       const pick = group.targetsFor(topic);
       if (pick !== null) picks.push(pick);
     }

@@ -344,6 +344,12 @@ export function withdraw(core: Core, session: Session, topicFilter: string): voi
     route(core, session, twin);
 }
 
+/** The filter that rights on a subscription are judged by. */
+export function judgedBy(core: Core, topicFilter: string): string {
+  const exclusive = core.policies?.exclusive === true && topicFilter.startsWith(EXCLUSIVE_PREFIX);
+  return exclusive ? topicFilter.slice(EXCLUSIVE_PREFIX.length) : topicFilter;
+}
+
 /** Ends a subscription; false when there is none. */
 export function remove(core: Core, session: Session, topicFilter: string): boolean {
   if (!session.subscriptions.delete(topicFilter)) return false;
@@ -414,6 +420,11 @@ export function unsubscribe(
     const meant = policy?.filter(asked) ?? asked;
     // One of a time when its filter stood for itself.
     const topicFilter = typeof meant === 'string' && session.subscriptions.has(meant) ? meant : asked;
+    const authorizer = session.currentAccess?.authorizer;
+    if (authorizer?.unsubscribe !== undefined && !authorizer.unsubscribe(session.identity, judgedBy(core, topicFilter))) {
+      reasonCodes.push(NOT_AUTHORIZED);
+      return;
+    }
     const subscription = session.subscriptions.get(topicFilter);
     if (subscription === undefined) {
       reasonCodes.push(NO_SUBSCRIPTION_EXISTED);

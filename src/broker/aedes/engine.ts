@@ -344,6 +344,16 @@ export class AedesBroker implements Engine {
     return count;
   }
 
+  /** aedes cannot take back one subscription of a client: its session ends. */
+  async endSubscriptions(denied: (identity: Identity, topicFilter: string) => boolean): Promise<number> {
+    let count = 0;
+    for (const session of [...this.sessions.byId.values()]) {
+      const filters = [...session.subscriptions.keys()].filter((filter) => denied(session.identity, filter));
+      if (filters.length > 0 && this.kick(session.clientId, true)) count += filters.length;
+    }
+    return count;
+  }
+
   onEvent(handler: (event: BrokerEvent) => void): () => void {
     this.handlers.add(handler);
     return () => this.handlers.delete(handler);

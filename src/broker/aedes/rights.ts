@@ -20,6 +20,8 @@ export interface RightsParts {
 
 /** What brokers tell each other, and the gateway's own values: nobody else writes there. */
 export function reserved(topic: string): boolean {
+  // Commands are not served here.
+  if (topic.startsWith('$CONTROL/')) return true;
   return topic.startsWith('$SYS/') && !topic.startsWith('$SYS/broker/connection/');
 }
 

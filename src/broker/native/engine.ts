@@ -13,9 +13,9 @@ import type { BlockPool } from '../../base/writer.ts';
 import { newDeliveryStats } from '../../delivery/delivery.ts';
 import { Outbox } from '../../delivery/outbox.ts';
 import { BRIDGE_SESSION, DELAYED_SESSION } from '../../mqtt/clientid.ts';
-import { Hold, type Message, type Origin, type Via } from '../../mqtt/message.ts';
+import { Hold, type Message, type Origin, Publication, type Via } from '../../mqtt/message.ts';
 import { ADMINISTRATIVE_ACTION, NOT_AUTHORIZED, QUOTA_EXCEEDED, SERVER_SHUTTING_DOWN } from '../../mqtt/reason.ts';
-import { EXCLUSIVE_PREFIX } from '../../mqtt/topic.ts';
+import { EXCLUSIVE_PREFIX, isShared, matches } from '../../mqtt/topic.ts';
 import type { Policies, Quotas, QuotaView, Usage } from '../../policy/policy.ts';
 import type { Subscription } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
@@ -34,7 +34,7 @@ import { Registry } from '../../session/registry.ts';
 import { type Core, newSessionStats, type SessionLimits } from '../../session/session.ts';
 import { inSlices } from '../../session/slices.ts';
 import type { Session } from '../../session/state.ts';
-import { remove } from '../../session/subscribe.ts';
+import { judgedBy, remove } from '../../session/subscribe.ts';
 import { CONNECTION_BYTES, connectionLimit, totalLimit } from '../../session/weight.ts';
 import type { Journal, Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
@@ -56,6 +56,8 @@ import { type SysOptions, SysTree } from '../sys.ts';
 
 /** How often silent and stuck connections are looked for. */
 const CHECK_MS = 500;
+/** Who sends what the gateway answers. */
+const SERVER: Origin = { kind: 'server', clientId: '', username: null, bridge: null };
 /** How often expired retained messages are looked for, and spare memory that is not needed. */
 const SWEEP_MS = 1000;
 
@@ -374,6 +376,41 @@ export class NativeBroker implements Broker {
       count++;
     }
     return count;
+  }
+
+  async endSubscriptions(denied: (identity: Identity, topicFilter: string) => boolean): Promise<number> {
+    const { core, registry } = this;
+    const sessions = [...registry.all()];
+    let count = 0;
+    const look = (i: number): undefined => {
+      const session = sessions[i];
+      if (registry.get(session.clientId) !== session) return;
+      for (const topicFilter of [...session.subscriptions.keys()]) {
+        if (!denied(session.identity, judgedBy(core, topicFilter))) continue;
+        remove(core, session, topicFilter);
+        this.emit({ kind: 'unsubscribed', clientId: session.clientId, topicFilter });
+        count++;
+      }
+    };
+    await inSlices(core.pace, sessions.length, look, () => !this.stopped);
+    return count;
+  }
+
+  answer(clientId: string, topic: string, payload: Uint8Array): boolean {
+    const session = this.registry.get(clientId);
+    if (session === undefined || session.client === null || !session.outbox.mayReceive(topic)) return false;
+    const own = [...session.subscriptions.keys()].some((filter) => !isShared(filter) && matches(filter, topic));
+    if (!own) return false;
+    const { core } = this;
+    const publication = new Publication(SERVER, core.slab);
+    publication.topic = topic;
+    publication.buffer = payload;
+    publication.payloadEnd = payload.length;
+    const target = { receiver: session.outbox, qos: 0, retainAsPublished: false, order: 0 } as const;
+    core.turn.enter();
+    session.outbox.deliver(publication, { ...target, subscriptionIdentifiers: null, own: null, share: null });
+    core.turn.leave();
+    return true;
   }
 
   onEvent(handler: (event: BrokerEvent) => void): () => void {

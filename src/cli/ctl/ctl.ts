@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
 import type { Context } from '../cli.ts';
+import { addAccountCommands } from './account.ts';
 import { addBridgeCommands } from './bridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './client.ts';
 import { addConfigCommands } from './config.ts';
@@ -307,6 +308,7 @@ export function registerCtl(
   addLists(ctl, add);
   addBridgeCommands(ctl, add);
   addRuleCommands(ctl, add);
+  addAccountCommands(ctl, add);
   addUserCommands(ctl, add);
   addConfigCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again; exit 1 when not all of it is in force', async (work) => {

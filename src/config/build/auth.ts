@@ -38,6 +38,7 @@ export function buildAuth(
     auth.scram_file !== null ||
     jwt !== null ||
     httpAuth?.authReq != null ||
+    auth.dynamic_security?.enable === true ||
     listeners.some((l) => l.passwordFile !== null);
   const allowAnonymous = auth.allow_anonymous ?? (!reachable && !hasUsers);
   if (allowAnonymous && auth.allow_anonymous !== null && reachable) {
@@ -65,6 +66,9 @@ export function buildAuth(
     checkRetainSource: auth.check_retain_source,
     sessionOwner: auth.session_owner,
     scramFile: auth.scram_file,
+    dynamicSecurity: auth.dynamic_security?.enable
+      ? { file: auth.dynamic_security.file, controlTopic: auth.dynamic_security.control_topic }
+      : null,
     jwt,
     limits: buildLimits(root),
     httpAuth,

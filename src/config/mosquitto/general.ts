@@ -103,7 +103,7 @@ export const GENERAL: readonly Option[] = [
   plugin.refused(
     'plugin',
     'text',
-    'what it decides would not be asked; that of mosquitto_dynamic_security is imported: users to FILE.passwd, rights to auth.acl',
+    'what it decides would not be asked; mosquitto_dynamic_security for all listeners is carried: its file becomes auth.dynamic_security',
     {
       aliases: ['auth_plugin', 'global_plugin'],
     },

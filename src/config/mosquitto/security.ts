@@ -115,8 +115,8 @@ function placeClientIds(settings: Settings, own: Settings, block: BlockNode): vo
 function guards(security: SecurityDraft, root: BlockNode | null, report: Report, importPlugin: PluginImport): boolean {
   let unasked = false;
   for (const plugin of security.plugins) {
-    const { settings, plugins } = security;
-    const isAlone = plugins.length === 1 && !settings.has('password_file') && !settings.has('acl_file');
+    // It is asked before password_file and acl_file there and here.
+    const isAlone = security.plugins.length === 1;
     const outcome = root !== null && isAlone ? importPlugin(plugin, root, report) : 'unknown';
     if (outcome === 'taken') continue;
     unasked = true;

@@ -224,6 +224,21 @@ export const AUTH = block(
       text: 'Users for SCRAM-SHA-256; one line per user: username:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.',
       example: '/etc/tidegate/scram',
     }),
+    dynamic_security: optional(
+      {
+        enable: flag({ default: true, text: 'Whether these users have a say.' }),
+        file: text({
+          default: null,
+          text: 'Where they are kept, in the format of dynamic-security.json of mosquitto. Default: dynamic-security.json beside the database, or in tidegate.d where nothing is persisted.',
+          example: '/var/lib/tidegate/dynamic-security.json',
+        }),
+        control_topic: flag({
+          default: true,
+          text: 'Whether clients with the right to publish $CONTROL/dynamic-security/v1 may manage users over MQTT.',
+        }),
+      },
+      { unknown: 'error', text: 'Users, groups and roles that are managed while the gateway runs.' },
+    ),
     jwt: optional(JWT, { unknown: 'error', text: 'Authentication with a token sent as the password.' }),
     limits: AUTH_LIMITS,
     http_auth: HTTP_AUTH,
