@@ -1,7 +1,7 @@
 // REST: MQTT users, groups and roles at run time (auth.dynamic_security): list, get, put, delete, set a password,
 // import and export. Called by routes.ts. For admins. Documents have the keys of mosquitto's dynamic security; what
-// they may hold is checked by auth/, and a document is done whole or not at all. Passwords come in clear and are never sent
-// back.
+// they may hold is checked by auth/, and a document is done whole or not at all. Passwords come in clear and are never
+// sent back.
 import { type Answer, data, done, fail, isObject } from './answer.ts';
 import type { AccountsCaller, AccountsControl, AccountsOutcome, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { collect, PAGE_QUERY, readPage } from './page.ts';
