@@ -421,7 +421,10 @@ export function unsubscribe(
     // One of a time when its filter stood for itself.
     const topicFilter = typeof meant === 'string' && session.subscriptions.has(meant) ? meant : asked;
     const authorizer = session.currentAccess?.authorizer;
-    if (authorizer?.unsubscribe !== undefined && !authorizer.unsubscribe(session.identity, judgedBy(core, topicFilter))) {
+    if (
+      authorizer?.unsubscribe !== undefined &&
+      !authorizer.unsubscribe(session.identity, judgedBy(core, topicFilter))
+    ) {
       reasonCodes.push(NOT_AUTHORIZED);
       return;
     }
