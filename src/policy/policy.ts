@@ -92,6 +92,8 @@ export interface Usage {
   /** Each connected publisher, by how many of its messages are in flight. */
   readonly members: Set<() => number>;
   readonly action: QuotaAction;
+  /** Requests refused so far: who goes on asking in vain is not read for a moment. */
+  readonly refusals: number;
   /** Whether publishes are looked at. */
   readonly metered: boolean;
   count(what: QuotaWhat, outcome: 'delayed' | 'dropped' | 'refused'): void;

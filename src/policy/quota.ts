@@ -42,6 +42,7 @@ class Scope implements Usage {
   sessions = 0;
   subscriptions = 0;
   retained = 0;
+  refusals = 0;
   /** Publishers that wait for their turn. */
   waiting = 0;
   readonly members = new Set<() => number>();
@@ -66,12 +67,13 @@ class Scope implements Usage {
   }
 
   get metered(): boolean {
-    const { publishes, bytes, inflight } = this.quota.options;
-    return publishes > 0 || bytes > 0 || inflight > 0;
+    const { publishes, bytes, inflight, retained } = this.quota.options;
+    return publishes > 0 || bytes > 0 || inflight > 0 || retained > 0;
   }
 
   count(what: QuotaWhat, outcome: 'delayed' | 'dropped' | 'refused'): void {
     this.quota.cell(what, outcome).value++;
+    if (outcome === 'refused') this.refusals++;
   }
 
   full(what: 'sessions' | 'subscriptions' | 'retained'): boolean {

@@ -6,6 +6,8 @@ import type { Refusal } from './checks.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 
+/** Who asks for what is refused is not read for so long. */
+export const RELAX_MS = 20;
 /** A CONNECT waits no longer for its turn: clients give up. */
 const LONGEST_WAIT_MS = 5000;
 
@@ -70,6 +72,13 @@ export function noMoreSubscriptions(session: Session): boolean {
     return true;
   }
   return false;
+}
+
+/** What has been refused by the quotas of a session so far. */
+export function refusals({ scopes }: Session): number {
+  let sum = 0;
+  for (const scope of scopes) sum += scope.refusals;
+  return sum;
 }
 
 const NONE: readonly Usage[] = [];

@@ -40,6 +40,7 @@ import { Exchanges } from './exchanges.ts';
 import { capExpiry } from './opening.ts';
 import type { ServedPeer } from './peer.ts';
 import { Inbound } from './publish.ts';
+import { RELAX_MS, refusals } from './quotas.ts';
 import type { Registry } from './registry.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
@@ -198,6 +199,12 @@ export class Served {
     if (waiting !== null) client.suspend(waiting, () => {});
   }
 
+  /** The client asks for more than its quotas leave it. */
+  private relax(): void {
+    const { clock } = this.core;
+    this.client.suspend(new Promise<void>((resolve) => clock.after(RELAX_MS, resolve)), () => {});
+  }
+
   private get policy(): ClientPolicy | null {
     return this.core.policies?.of(this.session.identity) ?? null;
   }
@@ -205,9 +212,11 @@ export class Served {
   private subscribe(packet: SubscribePacket): void {
     const { packetId } = packet;
     const { client, answers } = this;
+    const refused = refusals(this.session);
     const result = subscribe(this.core, this.session, client.listener, packet, () => client.isOpen(), this.policy);
     if (!(result instanceof Promise)) {
       answers.granted(packetId, result);
+      if (refusals(this.session) > refused) this.relax();
       return;
     }
     client.suspend(result, (granted) => {

@@ -7,6 +7,7 @@ import type { Frame } from '../codec/codec.ts';
 import { MESSAGE_RATE_TOO_HIGH, QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Usage } from '../policy/policy.ts';
 import { type Inbound, WAIT } from './publish.ts';
+import { RELAX_MS, refusals } from './quotas.ts';
 import type { Core } from './session.ts';
 import type { Session } from './state.ts';
 
@@ -32,6 +33,8 @@ export class Throttle implements PublishTaker {
   private wake: (() => void) | null = null;
   /** The publish at hand was waited for and is counted already: those who wait are served in their order. */
   private prepaid = false;
+  /** Monotonic milliseconds until when it rests: its last publish was one too many. */
+  private relaxUntilMs = 0;
 
   constructor(core: Core, session: Session, inner: Inbound, scopes: readonly Usage[]) {
     this.core = core;
@@ -45,7 +48,7 @@ export class Throttle implements PublishTaker {
     const nowMs = this.core.clock.mono();
     const qos = (buffer[frame.packetStart] >> 1) & 3;
     this.pause = null;
-    const waitMs = this.waitMs(qos, nowMs);
+    const waitMs = Math.max(this.waitMs(qos, nowMs), nowMs < this.relaxUntilMs ? this.relaxUntilMs - nowMs : -1);
     if (waitMs < 0) return this.inner.skip(buffer, frame);
     if (waitMs > 0) {
       this.rest(waitMs);
@@ -57,9 +60,11 @@ export class Throttle implements PublishTaker {
     // Packets of one run are not counted one by one: as many as may come would fit into this.
     const most = Math.max(frame.end, frame.packetStart + room * LEAST_BYTES);
     const before = this.session.messagesIn;
+    const refused = refusals(this.session);
     const next = this.inner.publish(buffer, frame, Math.min(end, most), shared);
     if (next === WAIT) return WAIT;
     this.prepaid = false;
+    if (refusals(this.session) > refused) this.relaxUntilMs = nowMs + RELAX_MS;
     for (const scope of this.scopes) scope.charge(this.session.messagesIn - before - paid, next - frame.packetStart);
     return next;
   }

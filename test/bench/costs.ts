@@ -57,6 +57,45 @@ interface Side {
   readonly prepare?: (server: Server) => Promise<Undo>;
 }
 
+/** What docs/topics.md and docs/quotas.md have: where it concerns the topics of the load, and where it does not. */
+const POLICIES: readonly Cost[] = [
+  {
+    name: 'policies-elsewhere',
+    text: 'rewrite rules, checks and quotas for other topics and users, QoS 0',
+    plain: { args: ['-q', '0'] },
+    featured: {
+      conf: `topics { rewrite = [ { from = "old/#", to = "new/{1}" } ], delayed { enable = true }, exclusive_subscriptions = true }
+validation.v { topics = ["other/#"], content = json }
+quotas.q { per = user, username = other, publishes = 1 }`,
+      args: ['-q', '0'],
+    },
+  },
+  {
+    name: 'rewrite',
+    text: 'topics rewritten, QoS 1',
+    plain: {},
+    featured: { conf: 'topics.rewrite = [ { from = "bench/#", to = "rewritten/{1}" } ]' },
+  },
+  {
+    name: 'mount',
+    text: 'below a mount point, QoS 1',
+    plain: {},
+    featured: { conf: 'listeners.tcp.mount_point = "m/"' },
+  },
+  {
+    name: 'utf8',
+    text: 'payloads checked to be UTF-8, QoS 1',
+    plain: {},
+    featured: { conf: 'validation.v { topics = ["#"], content = utf8, action = tag }' },
+  },
+  {
+    name: 'quota',
+    text: 'a quota that is not reached, QoS 0',
+    plain: { args: ['-q', '0'] },
+    featured: { conf: 'quotas.q { per = client, publishes = 100000000 }', args: ['-q', '0'] },
+  },
+];
+
 const COSTS: readonly Cost[] = [
   { name: 'v5', text: 'MQTT 5.0 instead of 3.1.1, QoS 1', plain: {}, featured: { args: ['-V', '5'] } },
   {
@@ -75,6 +114,7 @@ const COSTS: readonly Cost[] = [
     plain: {},
     featured: { prepare: manySubscriptions },
   },
+  ...POLICIES,
   {
     name: 'durable',
     text: 'subscriber with a durable session, QoS 1',

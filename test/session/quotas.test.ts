@@ -206,6 +206,7 @@ describe('what is there at the same time', () => {
     const b = await room.client('b', { username: 'joe', cleanStart: false, expiry: 60 });
     const other = await room.client('c', { username: 'ann' });
     expect([await a.subscribe('1'), await b.subscribe('2'), await b.subscribe('3')]).toEqual([0, 0, 0x97]);
+    await room.advance(20);
     expect(await b.subscribe('2', 1)).toBe(1);
     expect(await other.subscribe('1')).toBe(0);
     a.disconnect();
@@ -242,6 +243,7 @@ describe('what is there at the same time', () => {
     await put(a, '1');
     await put(a, '2');
     expect(await put(a, '3')).toBe(0x97);
+    await room.advance(20);
     expect(await put(a, '2', 'new')).not.toBe(0x97);
     expect(await put(b, '3')).not.toBe(0x97);
     await put(a, '1', '');
@@ -279,6 +281,24 @@ describe('what is there at the same time', () => {
     for (let i = 1; i <= 3; i++) rude.publish('t', 'r', 1, { packetId: i });
     expect(await rude.packet(DISCONNECT)).toMatchObject({ reasonCode: 0x97 });
   });
+});
+
+test('a client that goes on asking for what is refused is not read for a moment; others of its scope are', async () => {
+  await place([{ per: 'listener', retained: 1, subscriptions: 2 }]);
+  const { all, mark } = await watched();
+  const a = await room.client('a');
+  const texts = ['1', '2', '3'];
+  a.raw(Buffer.concat(texts.map((text) => a.publishBytes(`r/${text}`, text, 0, { retain: true }))));
+  expect(await came(all, mark)).toEqual(['1', '2']);
+  await room.advance(20);
+  expect(await came(all, mark)).toEqual(['3']);
+  await room.advance(20);
+  expect(await a.subscribe('1')).toBe(0);
+  expect(await a.subscribe('2')).toBe(0x97);
+  a.publish('t', 'late');
+  expect(await came(all, mark)).toEqual([]);
+  await room.advance(20);
+  expect(await came(all, mark)).toEqual(['late']);
 });
 
 test('scopes are forgotten when nothing of them is left', async () => {
