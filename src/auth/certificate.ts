@@ -13,8 +13,9 @@ const LONGEST_BYTES = 65535;
  */
 export function certificateName(tls: TlsInfo | null, field: CertificateField): string | null {
   const peer = tls?.peer ?? null;
-  if (peer === null) return null;
-  const name = field === 'cn' ? peer.commonName : peer.subject;
+  const psk = tls?.pskIdentity;
+  if (peer === null && psk === undefined) return null;
+  const name = psk ?? (field === 'cn' ? (peer?.commonName ?? null) : (peer?.subject ?? null));
   // Control characters would let a subject imitate another line of a log or rule file.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (name === null || name === '' || /[\u0000-\u001f\u007f-\u009f]/.test(name)) return null;

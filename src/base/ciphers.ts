@@ -17,3 +17,24 @@ export const SERVER_CIPHERS: string = [
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
+
+/**
+ * Those for pre-shared keys (RFC 4279, 5487, 5489; RFC 8446 section 2.2), forward secrecy first. Small devices know
+ * only the last ones. Keys of TLS 1.3 go with SHA-256.
+ */
+export const PSK_CIPHERS: string = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-PSK-CHACHA20-POLY1305',
+  'ECDHE-PSK-AES128-CBC-SHA256',
+  'ECDHE-PSK-AES256-CBC-SHA384',
+  'PSK-AES128-GCM-SHA256',
+  'PSK-AES256-GCM-SHA384',
+  'PSK-CHACHA20-POLY1305',
+  'PSK-AES128-CCM',
+  'PSK-AES128-CCM8',
+  'PSK-AES128-CBC-SHA256',
+  'PSK-AES256-CBC-SHA384',
+  'PSK-AES128-CBC-SHA',
+  'PSK-AES256-CBC-SHA',
+].join(':');

@@ -110,10 +110,15 @@ export type TlsServerConfig = Omit<Effective<Checked<typeof TLS_SERVER>>, 'keyfi
   readonly minVersion: TlsVersion;
   readonly keyfile: string;
   readonly certfile: string;
+  /** Keys instead of certificates; keyfile and certfile are "" then. */
+  readonly psk?: { readonly file: string; readonly hint: string | null } | null;
 };
 /** Client side of TLS: takes the place of transport's TlsClientOptions. */
 export type TlsClientConfig = Omit<Effective<Checked<typeof TLS_CLIENT>>, 'minVersion'> & {
   readonly minVersion: TlsVersion;
+  /** A key in hexadecimal instead of certificates. */
+  readonly psk?: string | null;
+  readonly pskIdentity?: string | null;
 };
 
 /** Certificate for one server name: of a listener or a proxy that has more than one. */

@@ -124,7 +124,7 @@ function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
     passwordFile: listener.passwordFile,
     aclFile: listener.aclFile,
     identity: listener.identity,
-    authority: listener.tls?.cacertfile ?? null,
+    authority: listener.tls?.psk?.file ?? listener.tls?.cacertfile ?? null,
   };
 }
 

@@ -7,8 +7,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
-import { SERVER_CIPHERS } from '../base/ciphers.ts';
+import { PSK_CIPHERS, SERVER_CIPHERS } from '../base/ciphers.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { PSK_OPTIONS } from './psk.ts';
 import { Revocations } from './revocations.ts';
 import type { PeerCertificate, TlsClientOptions, TlsInfo, TlsServerOptions } from './transport.ts';
 
@@ -76,7 +77,10 @@ function readKey(file: string, passphrase: string | null): string {
 
 /** What a server's context is made of, read and found usable together. Throws TRANSPORT-TLS with the file at fault. */
 export function serverMaterial(options: TlsServerOptions): SecureContextOptions {
-  const { cacertfile, keyPassword } = options;
+  const { cacertfile, keyPassword, psk } = options;
+  const versions = { minVersion: options.minVersion ?? 'TLSv1.2' } as const;
+  if (psk)
+    return checked(psk.file, { ...versions, ciphers: options.ciphers ?? PSK_CIPHERS, secureOptions: PSK_OPTIONS });
   const verify = verifiesPeers(options);
   if (verify && cacertfile === null)
     throw failure(options.certfile, 'client certificates are to be verified, but no cacertfile says by whom');
@@ -88,13 +92,17 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     key,
     ca,
     passphrase: keyPassword ?? undefined,
-    minVersion: options.minVersion ?? 'TLSv1.2',
+    ...versions,
     ciphers: options.ciphers ?? SERVER_CIPHERS,
   };
+  return checked(options.certfile, material, ` (with ${options.keyfile})`);
+}
+
+function checked(file: string, material: SecureContextOptions, more = ''): SecureContextOptions {
   try {
     createSecureContext(material);
   } catch (error) {
-    throw failure(options.certfile, `${errorText(error)} (with ${options.keyfile})`, error);
+    throw failure(file, `${errorText(error)}${more}`, error);
   }
   return material;
 }
@@ -131,7 +139,7 @@ export function clientContext(options: TlsClientOptions): SecureContext {
       ca,
       passphrase: options.keyPassword ?? undefined,
       minVersion: options.minVersion ?? 'TLSv1.2',
-      ciphers: options.ciphers ?? undefined,
+      ciphers: options.ciphers ?? (options.psk ? PSK_CIPHERS : undefined),
     });
   } catch (error) {
     throw failure(options.cert ?? options.ca ?? '', errorText(error), error);

@@ -5,12 +5,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { isIP } from 'node:net';
-import type { SecureContext, Server, TLSSocket } from 'node:tls';
+import type { ConnectionOptions, SecureContext, Server, TLSSocket, TlsOptions } from 'node:tls';
 import { checkServerIdentity, connect, createSecureContext, createServer } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Acceptor } from './acceptor.ts';
 import { clientContext, revocationsOf, serverMaterial, tlsInfo, verifiesPeers } from './certificate.ts';
 import type { Handshake } from './handshake.ts';
+import { pskBytes, readPskFile } from './psk.ts';
 import type { Revocations } from './revocations.ts';
 import { errorName, StreamConnection } from './stream.ts';
 import { bareHost, boundAs, type TcpListenerOptions } from './tcp.ts';
@@ -88,7 +89,9 @@ export class TlsDoor {
       contexts.set(name.toLowerCase(), createSecureContext({ ...material, sessionIdContext }));
     }
     const revocations = revocationsOf(tls);
+    const identities = tls.psk ? new WeakMap<object, string>() : null;
     const server = createServer({
+      ...(tls.psk && identities !== null ? pskServer(tls.psk, identities) : {}),
       ...serverMaterial(tls),
       sessionIdContext,
       requestCert: verifiesPeers(tls),
@@ -98,18 +101,29 @@ export class TlsDoor {
       ALPNProtocols: tls.alpn.length > 0 ? [...tls.alpn] : undefined,
       SNICallback: (name, done) => done(null, contextFor(name, contexts)),
     });
-    server.on('secureConnection', (socket) => this.secured(socket, tls, revocations));
+    server.on('secureConnection', (socket) => this.secured(socket, tls, revocations, identities));
     server.on('tlsClientError', (error, socket) => this.failed(error, socket));
     return server;
   }
 
-  private secured(socket: TLSSocket, tls: TlsServerOptions, revocations: Revocations | null): void {
+  private secured(
+    socket: TLSSocket,
+    tls: TlsServerOptions,
+    revocations: Revocations | null,
+    identities: WeakMap<object, string> | null,
+  ): void {
     const handshake = this.handshakeOf(socket);
     if (handshake === undefined || handshake.over) {
       socket.destroy();
       return;
     }
     socket.allowHalfOpen = true;
+    if (identities !== null) {
+      const pskIdentity = identities.get(socket);
+      if (pskIdentity === undefined) handshake.fail('tls-psk');
+      else this.next(handshake, socket, { ...tlsInfo(socket, null, false), pskIdentity });
+      return;
+    }
     const peer = verifiesPeers(tls) ? socket.getPeerX509Certificate() : undefined;
     const shown = peer !== undefined;
     const good = peer !== undefined && socket.authorized;
@@ -140,6 +154,33 @@ export class TlsDoor {
     const below: unknown = Reflect.get(socket, '_parent');
     return typeof below === 'object' && below !== null ? this.under.get(below) : undefined;
   }
+}
+
+/** A key for each identity that has one; what follows is OpenSSL's. Throws TRANSPORT-TLS for a file it cannot use. */
+function pskServer(psk: NonNullable<TlsServerOptions['psk']>, identities: WeakMap<object, string>): TlsOptions {
+  const keys = readPskFile(psk.file);
+  return {
+    pskIdentityHint: psk.hint ?? undefined,
+    pskCallback: (socket, identity) => {
+      const key = keys.get(identity);
+      if (key === undefined) return null;
+      identities.set(socket, identity);
+      return key;
+    },
+  };
+}
+
+/** The same for a client. A server that shows a certificate has not used the key: whoever it is, it is not ours. */
+function pskClient({ psk, pskIdentity }: TlsClientOptions): ConnectionOptions | null {
+  if (!psk) return null;
+  const key = pskBytes(psk);
+  if (typeof key === 'string') throw new GatewayError('TRANSPORT-TLS', key);
+  return {
+    pskCallback: () => ({ psk: key, identity: pskIdentity ?? '' }),
+    checkServerIdentity: (_, certificate) =>
+      Object.keys(certificate ?? {}).length === 0 ? undefined : new Error('the server did not use the key'),
+    rejectUnauthorized: true,
+  };
 }
 
 function ignore(): void {}
@@ -207,6 +248,7 @@ export interface SecureOptions {
 export function secure(socket: Socket, tls: TlsClientOptions, options: SecureOptions): Promise<[TLSSocket, TlsInfo]> {
   return new Promise((resolve, reject) => {
     const context = clientContext(tls);
+    const psk = pskClient(tls);
     const name = tls.serverName ?? options.host;
     const secured = connect({
       socket,
@@ -217,6 +259,7 @@ export function secure(socket: Socket, tls: TlsClientOptions, options: SecureOpt
       checkServerIdentity: (_, certificate) =>
         tls.verifyName === false ? undefined : checkServerIdentity(name, certificate),
       ALPNProtocols: options.alpn === undefined ? undefined : [...options.alpn],
+      ...psk,
     });
     const fail = (error: Error): void => {
       secured.on('error', ignore);
@@ -227,13 +270,13 @@ export function secure(socket: Socket, tls: TlsClientOptions, options: SecureOpt
     secured.on('error', fail);
     secured.once('close', onClose);
     secured.once('secureConnect', () => {
-      if (tls.verify && !secured.authorized) {
+      if ((tls.verify || psk !== null) && !secured.authorized) {
         fail(new Error('the certificate was not verified'));
         return;
       }
       secured.removeListener('error', fail);
       secured.removeListener('close', onClose);
-      resolve([secured, tlsInfo(secured, isIP(name) === 0 ? name : null, tls.verify)]);
+      resolve([secured, tlsInfo(secured, isIP(name) === 0 ? name : null, tls.verify && psk === null)]);
     });
   });
 }

@@ -24,6 +24,7 @@
 //   httpget.ts      One HTTP GET with a time limit and a bound on bytes
 //   memory.ts       Connections inside the process
 //   proxyline.ts    The PROXY protocol header, versions 1 and 2: read from incoming connections
+//   psk.ts          Pre-shared keys of TLS
 //   pushback.ts     A connection from which something has been read already
 //   readbuffers.ts  Buffers that a connection reads into again and again
 //   revocations.ts  Whether a client's certificate has been revoked
@@ -56,6 +57,8 @@ export interface TlsInfo {
   /** The application protocol that both agreed on; absent or null = none. */
   readonly alpn?: string | null;
   readonly peer: PeerCertificate | null;
+  /** Whose pre-shared key it was; absent: there was none. */
+  readonly pskIdentity?: string;
 }
 
 /** Why a connection ended. `error` is an errno name (ECONNRESET) or a TLS reason when the network ended it. */
@@ -202,6 +205,8 @@ export interface TlsServerOptions {
   /** Absent: TLS 1.2. */
   readonly minVersion?: TlsVersion;
   readonly ciphers?: string | null;
+  /** Keys instead of certificates: a file of identities and keys, and the hint for clients. */
+  readonly psk?: { readonly file: string; readonly hint: string | null } | null;
 }
 export interface TlsClientOptions {
   readonly ca: string | null;
@@ -215,6 +220,9 @@ export interface TlsClientOptions {
   /** Absent: TLS 1.2. */
   readonly minVersion?: TlsVersion;
   readonly ciphers?: string | null;
+  /** A pre-shared key in hexadecimal and the identity it belongs to, instead of certificates. */
+  readonly psk?: string | null;
+  readonly pskIdentity?: string | null;
 }
 
 /** Where to dial. */

@@ -197,12 +197,27 @@ describe('listeners', () => {
   });
 
   test('what would be weaker without it is refused unless asked for', () => {
-    for (const row of ['psk_hint x', 'bind_interface eth0', 'tls_engine x', 'proxy_protocol_v2_require_tls true'])
+    for (const row of ['bind_interface eth0', 'tls_engine x', 'proxy_protocol_v2_require_tls true'])
       expect(codes(`listener 1884\nallow_anonymous true\n${row}`)).toEqual([3, 0]);
     expect(codes('listener 1884\ntls_keyform pem')).toEqual([0, 0]);
     expect(codes('listener 1884\nenable_proxy_protocol 2\nrequire_certificate true')).toEqual([3, 0]);
-    const { out } = converted('listener 1884\nlistener 8883\npsk_hint x', 'm.conf', {}, { acceptWeaker: true });
-    expect(out).toMatch(/port8883 \{[^}]*enable = false/);
+  });
+
+  test('keys of listeners are carried; without any the listener is closed', () => {
+    const text =
+      'psk_file /k\nlistener 1884\nlistener 8883\npsk_hint x\nuse_identity_as_username true\ntls_version tlsv1.3';
+    const [, ssl] = of(text).listeners;
+    expect(ssl).toMatchObject({
+      kind: 'ssl',
+      identity: 'cn',
+      tls: { minVersion: 'TLSv1.3', psk: { file: '/k', hint: 'x' } },
+    });
+    const own =
+      'per_listener_settings true\nlistener 8883\npsk_hint x\npsk_file /a\nlistener 8884\npsk_file /b\npsk_hint y';
+    expect(of(own).listeners.map(({ tls }) => tls?.psk?.file)).toEqual(['/a', '/b']);
+    expect(listeners('listener 1884\nlistener 8883\npsk_hint x')).toEqual(['tcp *:1884']);
+    expect(() => codes(`psk_file /k\nlistener 8883\npsk_hint x\n${TLS}`)).toThrow('certfile: cannot be combined');
+    expect(() => codes('psk_file /k\nlistener 8883\npsk_hint x\nprotocol websockets')).toThrow('psk_hint');
   });
 
   test('client ids are ruled as there', () => {
@@ -362,8 +377,16 @@ describe('bridges', () => {
     });
   });
 
-  test('with a pre-shared key are refused whatever is asked for', () => {
-    expect(codes(`${BRIDGE}topic # out\nbridge_identity a\nbridge_psk 00ff`)).toEqual([3, 3]);
+  test('with a pre-shared key keep TLS by it, and nothing else', () => {
+    expect(bridge('topic # out\nbridge_identity a\nbridge_psk 00ff')).toMatchObject({
+      server: expect.stringMatching(/^tls\+mqtt-tcp:/),
+      tls: { psk: '00ff', pskIdentity: 'a' },
+    });
+    for (const wrong of ['bridge_identity a', 'bridge_psk 00ff', 'bridge_psk 0f0\nbridge_identity a'])
+      expect(() => codes(`${BRIDGE}topic # out\n${wrong}`)).toThrow('bridge_');
+    expect(() => codes(`${BRIDGE}topic # out\nbridge_psk 00ff\nbridge_identity a\nbridge_cafile /ca`)).toThrow(
+      'cannot be combined',
+    );
   });
 
   test('keep one session under one client id', () => {

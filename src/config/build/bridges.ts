@@ -315,7 +315,14 @@ function mqttTls(block: MqttKeys, kind: BrokerUrl['kind'] | null, sink: Sink): T
     return null;
   }
   if (ssl === null || !ssl.enable) return SYSTEM_TLS;
+  const { psk, psk_identity: pskIdentity } = ssl;
+  if ((psk === null) !== (pskIdentity === null))
+    sink.refuse(ssl, psk === null ? 'psk' : 'psk_identity', 'psk and psk_identity need each other');
+  for (const key of ['cacertfile', 'certfile', 'keyfile'] as const)
+    if (psk !== null && ssl[key] !== null) sink.refuse(ssl, key, 'cannot be combined with psk');
   return {
+    psk,
+    pskIdentity,
     ca: ssl.cacertfile,
     cert: ssl.certfile,
     key: ssl.keyfile,

@@ -2,12 +2,13 @@
 // Called by build.ts. Pure: problems go to the sink.
 
 import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from '../config.ts';
+import { effectiveFields } from '../schema/effective.ts';
 import type { Checked } from '../schema/key.ts';
-import type { SSL, TCP, UNIX, WS } from '../schema/listeners.ts';
+import { type SSL, type TCP, TLS_SERVER, type UNIX, type WS } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { checkSocketPath } from '../values.ts';
-import { address, proxyProtocolFrom, qos, tlsNames, tlsServer } from './values.ts';
+import { address, proxyProtocolFrom, qos, tlsNames, tlsServer, tlsVersion } from './values.ts';
 
 type TcpKeys = Checked<typeof TCP>;
 type SslKeys = Checked<typeof SSL>;
@@ -74,10 +75,14 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
   let tls: TlsServerConfig | null = null;
   let names: TlsNameConfig[] = [];
   if ('keyfile' in block) {
-    const shared = kind === 'wss' && block.keyfile === null && block.certfile === null ? root.listeners.ssl.own : null;
-    tls = tlsServer(shared ?? block, sink);
-    names = tlsNames((shared ?? block).certificates);
-    checkIdentity(block, shared ?? block, sink);
+    const own = block.keyfile !== null || block.certfile !== null || block.psk_file !== null;
+    const shared = kind === 'wss' && !own ? root.listeners.ssl.own : null;
+    const from = shared ?? block;
+    tls = from.psk_file === null ? tlsServer(from, sink) : pskServer(from, from.psk_file, sink);
+    names = tlsNames(from.certificates);
+    if (from.psk_file === null && from.psk_hint !== null)
+      sink.doubt(from, 'psk_hint', 'has no effect without psk_file');
+    checkIdentity(block, from, sink);
   }
   return {
     ...common,
@@ -97,10 +102,22 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
   };
 }
 
+/** TLS by pre-shared keys: neither side has a certificate. */
+function pskServer(block: SslKeys, file: string, sink: Sink): TlsServerConfig {
+  for (const key of ['keyfile', 'certfile', 'cacertfile', 'crlfile'] as const)
+    if (block[key] !== null) sink.refuse(block, key, 'cannot be combined with psk_file');
+  for (const key of ['verify_peer', 'fail_if_no_peer_cert', 'use_subject_as_username'] as const)
+    if (block[key]) sink.refuse(block, key, 'cannot be combined with psk_file: clients have no certificate');
+  if (block.certificates.length > 0) sink.refuse(block, 'certificates', 'cannot be combined with psk_file');
+  const fields = effectiveFields(TLS_SERVER, block);
+  const psk = { file, hint: block.psk_hint };
+  return { ...fields, minVersion: tlsVersion(block.min_version), keyfile: '', certfile: '', psk };
+}
+
 /** `tls` is the block the certificate settings are taken from. */
 function checkIdentity(block: SslKeys, tls: SslKeys, sink: Sink): void {
   for (const key of ['use_identity_as_username', 'use_subject_as_username'] as const) {
-    if (block[key] && !tls.verify_peer)
+    if (block[key] && !tls.verify_peer && tls.psk_file === null)
       sink.doubt(block, key, 'without verify_peer no client is asked for a certificate, so nobody gets in');
   }
   if (block.use_identity_as_username && block.use_subject_as_username) {

@@ -5,8 +5,6 @@ import { type Option, rows } from './option.ts';
 const bridge = rows('bridge');
 const structure = rows('structure');
 
-const NO_PSK = 'TLS with pre-shared keys is not there, and in clear text the bridge must not run';
-
 export const BRIDGE: readonly Option[] = [
   structure.carried('connection', 'words', '', { to: 'bridges.mqtt.<name>' }),
   bridge.carried('address', 'words', '', { to: 'server, hybrid_servers', aliases: ['addresses'] }),
@@ -22,7 +20,7 @@ export const BRIDGE: readonly Option[] = [
   bridge.carried('bridge_certfile', 'text', '', { to: 'ssl.certfile' }),
   bridge.carried('bridge_ciphers', 'text', '', { to: 'ssl.ciphers', since: '2.1' }),
   bridge.carried('bridge_ciphers_tls1.3', 'text', '', { to: 'ssl.ciphers', since: '2.1' }),
-  bridge.refused('bridge_identity', 'text', NO_PSK),
+  bridge.carried('bridge_identity', 'text', 'needs bridge_psk', { to: 'ssl.psk_identity' }),
   bridge.carried('bridge_insecure', 'flag', 'the name in the certificate is not checked, its authority is', {
     to: 'ssl.verify_name',
   }),
@@ -31,7 +29,7 @@ export const BRIDGE: readonly Option[] = [
   bridge.cosmetic('bridge_max_topic_alias', 'int', 'aliases are a matter of the connection', { since: '2.1' }),
   bridge.carried('bridge_outgoing_retain', 'flag', '', { to: 'forwards[].retain' }),
   bridge.carried('bridge_protocol_version', 'words', '', { to: 'proto_ver' }),
-  bridge.refused('bridge_psk', 'text', NO_PSK),
+  bridge.carried('bridge_psk', 'text', 'TLS by a key, without certificates', { to: 'ssl.psk' }),
   bridge.carried('bridge_receive_maximum', 'int', '', {
     to: 'conn_properties.receive_maximum',
     min: 1,

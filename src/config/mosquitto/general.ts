@@ -17,7 +17,7 @@ export const GENERAL: readonly Option[] = [
   security.carried('password_file', 'text', '', {
     to: 'auth.password_file, with per_listener_settings listeners.*.password_file',
   }),
-  security.refused('psk_file', 'text', 'TLS with pre-shared keys is not there, so its listeners cannot be opened'),
+  security.carried('psk_file', 'text', 'of listeners with psk_hint', { to: 'listeners.*.psk_file' }),
   structure.carried('per_listener_settings', 'flag', '', { to: 'where security stands: auth or the listeners' }),
   structure.carried('include_dir', 'text', 'every *.conf of the folder, in the order of mosquitto 2.0.11'),
   global.lost(

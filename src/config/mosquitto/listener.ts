@@ -57,7 +57,7 @@ export const LISTENER: readonly Option[] = [
       since: '2.1',
     },
   ),
-  listener.refused('psk_hint', 'text', 'TLS with pre-shared keys is not there, so the listener cannot be opened'),
+  listener.carried('psk_hint', 'text', 'TLS by keys, without certificates', { to: 'psk_hint, psk_file' }),
   listener.carried('require_certificate', 'flag', '', { to: 'verify_peer, fail_if_no_peer_cert' }),
   listener.carried('socket_domain', 'words', '', { to: 'bind, ipv6_only' }),
   listener.refused('tls_engine', 'text', TLS_ENGINE),

@@ -8,6 +8,7 @@ import { child, listOf, put } from '../text/grow.ts';
 import { type BlockNode, blockNode } from '../text/node.ts';
 import { parseDuration } from '../values.ts';
 import type { Draft, ListenerDraft, Settings } from './draft.ts';
+import type { Line } from './lines.ts';
 
 /** A listener in the making. */
 export interface PlacedListener {
@@ -129,9 +130,6 @@ function placeOne(
   if (isWs) placeWebSocket(draft, block, at, report);
   placeLimits(settings, block, report);
   placeProxy(settings, block, tls, report);
-  // Without its keys it would be open in clear text.
-  const psk = settings.line('psk_hint');
-  if (psk !== undefined) put(block, 'enable', false, psk.at);
   const name = freeName(isUnix ? 'unix' : `port${port}`, names);
   child(child(root, 'listeners', at), kind, at).fields.set(name, { at, value: block });
   return { draft, block, tls, implicit };
@@ -227,6 +225,13 @@ const TLS_ONLY = [
 function placeTls({ settings, at }: ListenerDraft, block: BlockNode, isUnix: boolean, report: Report): boolean {
   const cert = settings.line('certfile');
   const key = settings.line('keyfile');
+  const psk = settings.line('psk_hint');
+  if (psk !== undefined && /^websockets/.test(settings.text('protocol') ?? ''))
+    report.invalid(psk.at, psk.key, 'mosquitto opens no WebSocket listener with keys');
+  if (psk !== undefined && !isUnix) {
+    placePsk(settings, block, psk, report);
+    return true;
+  }
   if (cert === undefined || key === undefined || isUnix) {
     const half = cert ?? key;
     if (half !== undefined) {
@@ -253,6 +258,30 @@ function placeTls({ settings, at }: ListenerDraft, block: BlockNode, isUnix: boo
   placeCiphers(settings, block);
   placeVersion(settings.line('tls_version'), 'min_version', block, report);
   return true;
+}
+
+/** TLS by keys; security.ts adds their file. */
+function placePsk(settings: Settings, block: BlockNode, hint: Line, report: Report): void {
+  put(block, 'psk_hint', hint.value, hint.at);
+  for (const key of [
+    'certfile',
+    'keyfile',
+    'cafile',
+    'capath',
+    'crlfile',
+    'require_certificate',
+    'use_subject_as_username',
+  ]) {
+    const line = settings.line(key);
+    if (line === undefined || settings.flag(key) === false) continue;
+    if (/^(cert|key)file$/.test(key)) report.invalid(line.at, line.key, 'cannot be combined with psk_hint');
+    else report.change(line.at, line.key, 'not carried over: with psk_hint clients have keys, no certificates');
+  }
+  const identity = settings.line('use_identity_as_username');
+  if (identity !== undefined && settings.flag('use_identity_as_username') === true)
+    put(block, 'use_identity_as_username', true, identity.at);
+  placeCiphers(settings, block);
+  placeVersion(settings.line('tls_version'), 'min_version', block, report);
 }
 
 function tellClear(settings: Settings, report: Report): void {

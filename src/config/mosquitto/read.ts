@@ -147,8 +147,6 @@ class FileReader {
   private tell(option: Option, { at, key }: Line): void {
     if (option.verdict === 'lost') this.report.change(at, key, `not carried over: ${option.text}`);
     else if (option.verdict === 'cosmetic') this.report.cosmetic(at, key);
-    else if (option.verdict === 'refused' && option.scope === 'bridge' && /psk|identity/.test(option.key))
-      this.report.never(at, key, option.text);
     else if (option.verdict === 'refused') this.report.refuse(at, key, option.text);
   }
 

@@ -37,7 +37,8 @@ const TLS_KEYS = ['bridge_cafile', 'bridge_capath', 'bridge_certfile', 'bridge_k
 
 function placeServers({ settings, at, name }: BridgeDraft, block: BlockNode, report: Report): void {
   const line = settings.line('address');
-  const tls = TLS_KEYS.some((key) => settings.has(key) && settings.flag(key) !== false);
+  const psk = settings.has('bridge_psk') || settings.has('bridge_identity');
+  const tls = psk || TLS_KEYS.some((key) => settings.has(key) && settings.flag(key) !== false);
   const scheme = tls ? 'tls+mqtt-tcp' : 'mqtt-tcp';
   const urls: string[] = [];
   for (const address of line === undefined ? [] : words(line.value)) {
@@ -55,7 +56,27 @@ function placeServers({ settings, at, name }: BridgeDraft, block: BlockNode, rep
     put(block, 'hybrid_bridging', true, line.at);
     put(block, 'hybrid_servers', listOf(urls.slice(1), line.at), line.at);
   }
-  if (tls) placeTls(settings, block, report);
+  if (tls && !placePsk(settings, block, report)) placeTls(settings, block, report);
+}
+
+/** TLS by a key; mosquitto starts with both parts of it and without certificates only. */
+function placePsk(settings: Settings, block: BlockNode, report: Report): boolean {
+  const psk = settings.line('bridge_psk');
+  const identity = settings.line('bridge_identity');
+  const line = psk ?? identity;
+  if (line === undefined) return false;
+  const other = TLS_KEYS.find((key) => settings.has(key) && settings.flag(key) !== false);
+  if (psk === undefined || identity === undefined)
+    report.invalid(line.at, line.key, 'bridge_psk and bridge_identity need each other');
+  else if (other !== undefined) report.invalid(line.at, line.key, `cannot be combined with ${other}`);
+  else if (!/^(?:[0-9a-f]{2}){1,256}$/i.test(psk.value))
+    report.invalid(psk.at, psk.key, 'an even number of hexadecimal digits expected');
+  else {
+    put(block, 'ssl.psk', psk.value, psk.at);
+    put(block, 'ssl.psk_identity', identity.value, identity.at);
+    placeVersion(settings.line('bridge_tls_version'), 'ssl.min_version', block, report);
+  }
+  return true;
 }
 
 function placeTls(settings: Settings, block: BlockNode, report: Report): void {

@@ -66,6 +66,7 @@ function placeOwn(
   const { block, implicit } = listener;
   const { security, settings: own, at } = listener.draft;
   const { settings } = draft.perListener ? security : draft.security;
+  placeKeys(settings, own, block, report);
   placeClientIds(settings, own, block);
   const word = own.line('listener_allow_anonymous');
   if (!draft.perListener) {
@@ -95,6 +96,17 @@ function tellDefault(at: Position, report: Report): void {
   const message =
     'mosquitto 2.0 lets anybody in to the default listener while its allow_anonymous is not given; so does this, 2.1 does not start';
   report.change(at, 'allow_anonymous', message);
+}
+
+/** The keys of a listener with psk_hint: without any nobody can connect, here and there. */
+function placeKeys(settings: Settings, own: Settings, block: BlockNode, report: Report): void {
+  const hint = own.line('psk_hint');
+  if (hint === undefined || !block.fields.has('psk_hint')) return;
+  putFile(settings, 'psk_file', block, 'psk_file');
+  if (settings.has('psk_file')) return;
+  block.fields.delete('psk_hint');
+  put(block, 'enable', false, hint.at);
+  report.change(hint.at, hint.key, 'without psk_file nobody can connect: the listener is written with enable = false');
 }
 
 function putFile(settings: Settings, key: string, block: BlockNode, path: string): void {

@@ -23,6 +23,7 @@ function checkTemplate(topic: string): string | null {
   return checkTopicName(topic.replace(/\{json:[^{}]+\}/g, 'x'));
 }
 
+const HEX = /^(?:[0-9a-f]{2}){1,256}$/i;
 const QOS = (what: string) => digit([0, 1, 2], { default: 0, text: what });
 const DELIMITER = text({
   default: '/',
@@ -424,6 +425,14 @@ export const MQTT_BRIDGE = block(
         verify_name: TLS_CLIENT.verify_name,
         min_version: TLS_CLIENT.min_version,
         ciphers: TLS_CLIENT.ciphers,
+        psk: text({
+          default: null,
+          secret: true,
+          text: 'Pre-shared key in hexadecimal, instead of certificates. Requires psk_identity.',
+          example: '6c6f6e672d72616e646f6d2d6b6579',
+          check: (value) => (HEX.test(value) ? null : 'an even number of hexadecimal digits expected'),
+        }),
+        psk_identity: text({ default: null, text: 'Identity that psk belongs to.', example: 'gateway-1' }),
         alpn: list(text({ text: 'Protocol name.' }), {
           single: true,
           text: 'ALPN protocol names to request; empty = no ALPN.',

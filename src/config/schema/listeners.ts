@@ -213,6 +213,14 @@ const IDENTITY = {
     text: 'Use the whole subject of the verified client certificate as username, as in "CN=sensor-1,O=Plant".',
   }),
 };
+const PSK = {
+  psk_file: text({
+    default: null,
+    text: 'Pre-shared keys instead of certificates: lines of identity:key, the key in hexadecimal. With use_identity_as_username the identity is the username.',
+    example: '/etc/tidegate/psk',
+  }),
+  psk_hint: text({ default: null, text: 'With psk_file: hint sent to clients in TLS 1.2.', example: 'plant' }),
+};
 export const ORIGINS = {
   origins: list(text({ text: 'Origin.', check: checkOrigin }), {
     single: true,
@@ -252,6 +260,7 @@ export const SSL = {
   ...PROXY_FROM,
   ...TLS_SERVER,
   ...CERTIFICATES,
+  ...PSK,
   ...IDENTITY,
 };
 export const WS = {
@@ -271,6 +280,7 @@ export const WSS = {
   ...ORIGINS,
   ...TLS_SERVER,
   ...CERTIFICATES,
+  ...PSK,
   ...IDENTITY,
 };
 export const UNIX = {
