@@ -77,8 +77,16 @@ export interface Opened {
   close(): Promise<void>;
 }
 
-/** Connects; resolves after a CONNACK that accepts. Throws CLI-FAILED. */
-export async function openClient(settings: ClientSettings, reconnect: boolean, io: Io): Promise<Opened> {
+/**
+ * Connects; resolves after a CONNACK that accepts. Throws CLI-FAILED. `prepare` is called before anything can come in:
+ * a broker that has a session sends its messages at once behind CONNACK.
+ */
+export async function openClient(
+  settings: ClientSettings,
+  reconnect: boolean,
+  io: Io,
+  prepare: (client: MqttClient) => void = () => {},
+): Promise<Opened> {
   const { MqttClient } = (await import('mqtt')).default;
   let why = 'the connection was closed';
   let state: 'connecting' | 'connected' | 'closing' = 'connecting';
@@ -91,6 +99,7 @@ export async function openClient(settings: ClientSettings, reconnect: boolean, i
   };
   const client = new MqttClient(build, clientOptions(settings, reconnect));
   if (settings.debug) showPackets(client, settings, io);
+  prepare(client);
   const failure = (): GatewayError => new GatewayError('CLI-FAILED', `${place(settings)}: ${why}`);
   const lost = new Promise<never>((_resolve, reject) => {
     client.on('error', (error) => {

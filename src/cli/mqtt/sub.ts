@@ -161,18 +161,21 @@ export async function sub(flags: SubFlags, io: Io, parts: SubParts): Promise<num
     if (flags.timeout !== undefined) timer = setTimeout(() => resolve(TIMED_OUT), flags.timeout * 1000);
   });
   try {
+    let finished: Promise<unknown> = Promise.resolve();
+    const prepare = (client: MqttClient): void => {
+      const printer = new Printer(flags, client, io, parts);
+      client.on('message', (_topic, _payload, packet) => printer.take(packet));
+      if (flags.exitAfterSub !== true) finished = printer.done;
+    };
     const { client, lost, close } = await Promise.race([
-      openClient(settings, true, io),
+      openClient(settings, true, io, prepare),
       signal.fired.then(() => Promise.reject(new Stopped())),
     ]);
     try {
-      const printer = new Printer(flags, client, io, parts);
-      client.on('message', (_topic, _payload, packet) => printer.take(packet));
       const again = (error: unknown): void => void io.stderr.write(`tidegate: ${errorText(error)}\n`);
       client.on('connect', () => subscribe(client, filters, flags, settings).catch(again));
       await Promise.race([subscribe(client, filters, flags, settings), lost]);
-      const finished = flags.exitAfterSub === true ? Promise.resolve(0) : printer.done.then(() => 0);
-      const code = await Promise.race([finished, signal.fired, late, lost]);
+      const code = await Promise.race([finished.then(() => 0), signal.fired, late, lost]);
       if (code === TIMED_OUT && !settings.quiet) io.stderr.write('tidegate: timed out\n');
       await close();
       return code;

@@ -175,6 +175,42 @@ describe('pub', () => {
     expect(err).toContain('127.0.0.1:1: connection refused (ECONNREFUSED)');
   });
 
+  it('prints what a session holds, which comes together with CONNACK', async () => {
+    const publish = Buffer.from([0x32, 8, 0, 1, 97, 0, 7, 111, 110, 101]);
+    const acknowledged: number[] = [];
+    const server = createServer((socket) => {
+      socket.once('data', () => socket.write(Buffer.concat([Buffer.from([0x20, 2, 1, 0]), publish])));
+      socket.on('data', (chunk: Buffer) => {
+        if (chunk[0] === 0x40) acknowledged.push(chunk.readUInt16BE(2));
+        const subscribe = chunk.indexOf(0x82);
+        if (subscribe >= 0) socket.write(Buffer.from([0x90, 3, chunk[subscribe + 2], chunk[subscribe + 3], 1]));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const words = [
+      'sub',
+      '-h',
+      '127.0.0.1',
+      '-p',
+      `${port}`,
+      '-i',
+      'panel',
+      '-c',
+      '-q',
+      '1',
+      '-t',
+      'a',
+      '-C',
+      '1',
+      '-W',
+      '10',
+    ];
+    const { code, out } = await tide(words);
+    server.close();
+    expect({ code, out, acknowledged }).toEqual({ code: 0, out: 'one\n', acknowledged: [7] });
+  });
+
   it('says that what answers is no MQTT', async () => {
     const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
