@@ -16,7 +16,7 @@ ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb tryimage release setup peers clean
+.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb tryimage newcomer release setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -72,6 +72,9 @@ dist: build ## the npm package as release/tidegate-<version>.tgz
 
 deb: build ## Debian packages in release/: amd64, arm64, armhf with their own Node.js, and slim (ARCHS="amd64 all" for some)
 	npx tsx scripts/deb.ts $(ARCHS)
+
+newcomer: ## ten minutes of somebody new: a fresh clone, make start, the sessions of docs/getting-started.md
+	scripts/newcomer.sh
 
 tryimage: ## build the container image and try it (root, buildah, debootstrap)
 	scripts/tryimage.sh

@@ -11,6 +11,8 @@ import { pathToFileURL } from 'node:url';
 const ROOT = path.join(import.meta.dirname, '../..');
 /** How long a command may take to print what the page shows. */
 const MOST_MS = 60_000;
+/** How long one that stays may take to connect. */
+const MOST_START_MS = 10_000;
 /** A command that stays is given this long after it has a connection, before the next command of another terminal. */
 const SETTLE_MS = 1000;
 
@@ -79,6 +81,7 @@ class Running {
   private readonly child: ChildProcess;
   private readonly ended: Promise<unknown>;
   hasEnded = false;
+  private interrupted = false;
 
   constructor(command: Command, folder: string, env: NodeJS.ProcessEnv) {
     this.command = command;
@@ -106,6 +109,7 @@ class Running {
 
   /** Waits until it has printed what the page shows; a command that ends must have printed just that. */
   async asShown(): Promise<void> {
+    if (this.interrupted) return;
     const endMs = Date.now() + MOST_MS;
     while (!matches(this.command.output, this.lines())) {
       if (this.hasEnded || Date.now() > endMs)
@@ -118,23 +122,28 @@ class Running {
 
   /** Waits until it has ended, or has stayed: then with its first line, where the page shows one, or a connection. */
   async started(connections: () => number): Promise<void> {
-    const before = connections();
-    const endMs = Date.now() + MOST_MS;
+    // Connections of the terminal's last command may still be closing.
+    let fewest = connections();
+    const endMs = Date.now() + MOST_START_MS;
     while (!this.hasEnded && Date.now() < endMs) {
       await Promise.race([this.ended, pause(50)]);
       if (this.lines().some((line) => line.includes('GW-READY'))) return;
-      if (connections() > before) break;
+      const now = connections();
+      if (now > fewest) break;
+      fewest = now;
     }
     await Promise.race([this.ended, pause(SETTLE_MS)]);
   }
 
   /** Waits for the end of a command that ends, and looks at what it printed. */
   async end(): Promise<void> {
-    await Promise.race([this.ended, pause(MOST_MS)]);
+    await Promise.race([this.ended, pause(MOST_MS, undefined, { ref: false })]);
     await this.asShown();
   }
 
+  /** Ends it as Ctrl-C does. What it prints then is not looked at. */
   async interrupt(): Promise<void> {
+    this.interrupted = true;
     if (!this.hasEnded && this.child.pid !== undefined) process.kill(-this.child.pid, 'SIGINT');
     await this.ended;
   }
@@ -168,7 +177,11 @@ export async function runTour(page: string, folder: string, log: (line: string) 
       if (block.file !== null) writeFileSync(path.join(folder, block.file.name), block.file.text);
       const here: Running[] = [];
       for (const command of block.commands) {
-        await terminals.get(command.terminal)?.interrupt();
+        const last = terminals.get(command.terminal);
+        if (last !== undefined) {
+          await last.asShown();
+          await last.interrupt();
+        }
         log(`${command.terminal === '' ? '' : `(${command.terminal})`}$ ${command.text}`);
         const running = new Running(command, folder, env);
         terminals.set(command.terminal, running);
