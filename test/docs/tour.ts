@@ -82,6 +82,8 @@ class Running {
   private readonly ended: Promise<unknown>;
   hasEnded = false;
   private interrupted = false;
+  /** It has printed what the page shows, and goes on: a gateway logs more later. */
+  private shown = false;
 
   constructor(command: Command, folder: string, env: NodeJS.ProcessEnv) {
     this.command = command;
@@ -109,7 +111,7 @@ class Running {
 
   /** Waits until it has printed what the page shows; a command that ends must have printed just that. */
   async asShown(): Promise<void> {
-    if (this.interrupted) return;
+    if (this.interrupted || this.shown) return;
     const endMs = Date.now() + MOST_MS;
     while (!matches(this.command.output, this.lines())) {
       if (this.hasEnded || Date.now() > endMs)
@@ -127,7 +129,10 @@ class Running {
     const endMs = Date.now() + MOST_START_MS;
     while (!this.hasEnded && Date.now() < endMs) {
       await Promise.race([this.ended, pause(50)]);
-      if (this.lines().some((line) => line.includes('GW-READY'))) return;
+      if (this.command.output.length > 0 && matches(this.command.output, this.lines())) {
+        this.shown = true;
+        return;
+      }
       const now = connections();
       if (now > fewest) break;
       fewest = now;
