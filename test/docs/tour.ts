@@ -120,6 +120,7 @@ class Running {
         );
       await Promise.race([this.ended, pause(20)]);
     }
+    this.shown = true;
   }
 
   /** Waits until it has ended, or has stayed: then with its first line, where the page shows one, or a connection. */
