@@ -41,6 +41,7 @@ const POOLS = ['pool', 'both', 'sites', 'new', 'old', 'lab', 'europe', 'gateways
 const AROUND: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => `${text}\n${POOLS}`,
+  (text) => `bridges.mqtt.part { server = "mqtt-tcp://127.0.0.1:1"\n${text} }`,
   (text) => `proxy.part { bind = "127.0.0.1:0", default = pool\n${text} }\n${POOLS}`,
 ];
 
