@@ -50,9 +50,23 @@ What is written has passed every check of \`tidegate check\`.
 
 Where mosquitto 2.0 and 2.1 differ, the import does what 2.0.11 does and says so, except where 2.1 is the safer one. Options before the
 first \`listener\` open port 1883 on every address, as there. The order of \`include_dir\` is that of 2.0.11, without regard to case.
-The database is not taken over: sessions start empty, and retained messages must be published again.
+The database is a step of its own, with both brokers stopped: \`tidegate store import tidegate.db /var/lib/mosquitto/mosquitto.db\` takes
+retained messages, sessions, subscriptions and queued messages over (see below).
 
 \`tidegate check\` and \`tidegate start\` recognise a mosquitto.conf and name the command.`;
+
+const DATABASE = `## The database
+
+| in mosquitto.db (format 6, of 2.0 and 2.1) | in the store |
+|---|---|
+| retained messages with properties, publisher and expiry | the same; expired ones are left out and counted |
+| sessions with user name and expiry | the same; a session belongs to the user of its name, or to clients without one |
+| subscriptions with QoS and options | the same |
+| queued and unacknowledged outgoing messages | the same, with packet id and state; subscription identifiers are left out |
+| incoming QoS 2 messages whose PUBREL is missing | delivered now, the packet id remembered: they are not delivered twice |
+| sessions of mosquitto's own bridges | come as sessions; end them with \`tidegate ctl kick ID --session\` |
+| wills of connected clients, $SYS | not in it, not taken |
+`;
 
 const DYNAMIC_SECURITY = `## Dynamic security
 
@@ -90,6 +104,7 @@ export function fromMosquitto(): string {
     INTRO,
     '## Differences by choice',
     choices,
+    DATABASE.trimEnd(),
     DYNAMIC_SECURITY.trimEnd(),
     '## Every option',
     legend,

@@ -44,6 +44,7 @@
 //   nng/request.ts           `tidegate nng req`, `rep`, `survey` and `respond`: ask SP peers and answer them
 //   nng/station.ts           A station: one SP socket with its endpoints as a command line sees it
 //   store/lines.ts           The JSON lines of `tidegate store export` and `import`
+//   store/mosquittodb.ts     The database of mosquitto 2.0 and 2.1 (format 6) as a Restored: retained messages
 //   store/store.ts           `tidegate store`
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { Command, CommanderError, Help } from 'commander';

@@ -4,7 +4,7 @@
 
 import { once } from 'node:events';
 import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -24,6 +24,7 @@ import { sqliteJournal } from '../../store/sqlite.ts';
 import type { Journal, Restored } from '../../store/store.ts';
 import type { Context } from '../cli.ts';
 import { linesOf, tellLine } from './lines.ts';
+import { MAGIC, readMosquittoDb } from './mosquittodb.ts';
 
 /** Lines told before the import waits for them to be durable. */
 const IMPORT_STEP = 1000;
@@ -195,6 +196,20 @@ async function linesFrom(file: string): Promise<Readable> {
   }
 }
 
+/** What a database of mosquitto says as lines; null for any other file. */
+async function mosquittoLines(file: string): Promise<{ input: Readable; expired: number } | null> {
+  const isOne = await open(file)
+    .then(async (handle) => {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAGIC.length)).finally(() => handle.close());
+      return bytesRead === MAGIC.length && buffer.equals(MAGIC);
+    })
+    .catch(() => false);
+  if (!isOne) return null;
+  const time = { wallMs: systemClock.now(), steadyMs: systemClock.steady() };
+  const { restored, expired } = readMosquittoDb(await readFile(file), time);
+  return { input: Readable.from(textOf(restored)), expired };
+}
+
 async function exportTo(file: string, output: string): Promise<readonly string[]> {
   const same = existsSync(output) && existsSync(file) && realpathSync(output) === realpathSync(file);
   if (same) throw new GatewayError('CLI-FAILED', `${output} is the database itself`);
@@ -233,12 +248,18 @@ export function registerStore(program: Command, context: Context): void {
   store
     .command('import')
     .argument('<file>', 'the database (persistence.path), made when it is absent')
-    .argument('[lines]', 'a file of JSON lines instead of standard input')
+    .argument(
+      '[lines]',
+      'a file of JSON lines instead of standard input, or the database of a mosquitto that is stopped',
+    )
     .option('--force', 'add to a store that is not empty')
-    .description('read JSON lines as export writes them')
+    .description('read JSON lines as export writes them, or mosquitto.db')
     .action(async (file: string, lines: string | undefined, options: { force?: boolean }) => {
-      const input = lines === undefined ? io.stdin : await linesFrom(lines);
+      const database = lines === undefined ? null : await mosquittoLines(lines);
+      const input = database?.input ?? (lines === undefined ? io.stdin : await linesFrom(lines));
       const count = await importStore(file, input, options.force === true);
       io.stdout.write(`${count} lines imported\n`);
+      if (database !== null && database.expired > 0)
+        io.stderr.write(`${database.expired} expired sessions and messages left out\n`);
     });
 }

@@ -129,7 +129,7 @@ function placePersistence(global: Settings, root: BlockNode, at: Position, repor
   report.change(
     line.at ?? at,
     line.key,
-    `begins with an empty database: sessions and retained messages of ${old} are not read`,
+    `begins with an empty database: sessions and retained messages of ${old} are not read; \`tidegate store import\` takes them over`,
   );
 }
 

@@ -66,7 +66,7 @@ export const GENERAL: readonly Option[] = [
     harmless: '0',
   }),
   global.carried('message_size_limit', 'int', '', { to: 'mqtt.max_payload_size', min: 0, max: MAX_PAYLOAD }),
-  global.changed('persistence', 'flag', 'the database is SQLite; mosquitto.db is not read', {
+  global.changed('persistence', 'flag', 'the database is SQLite; `tidegate store import` takes mosquitto.db over', {
     to: 'persistence',
     aliases: ['retained_persistence'],
   }),
