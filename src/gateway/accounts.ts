@@ -104,13 +104,13 @@ export class AccountsService {
   // ---- inside
 
   /** What a change takes away ends now: connections, subscriptions, rights that were remembered. */
-  private changed(change: Change): void {
+  private async changed(change: Change): Promise<void> {
     const { access, broker } = this;
     access.accountsChanged();
     broker.accessChanged();
     broker.dropRevoked((listener, username) => access.ends(listener, username, change.ended));
-    void broker.endSubscriptions((identity, filter) => access.deniesSubscription(identity, filter));
     for (const note of this.noted) note(change);
+    await broker.endSubscriptions((identity, filter) => access.deniesSubscription(identity, filter));
   }
 
   private receive(publication: Publication): void {

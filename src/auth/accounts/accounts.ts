@@ -59,8 +59,8 @@ export class Accounts {
   readonly path: string;
   /** Whether clients with the right to do so may send commands over MQTT. */
   served = false;
-  /** Called after each change, when it holds. */
-  onChange: (change: Change) => void = () => {};
+  /** Called after each change, when it holds; its answer waits until what it takes away has ended. Never rejects. */
+  onChange: (change: Change) => Promise<void> = async () => {};
   private readonly deps: AccountsDeps;
   private readonly file: KeptText;
   private current: Book = EMPTY_BOOK;
@@ -172,7 +172,7 @@ export class Accounts {
     }
     this.hold(book);
     for (const { command, name } of change.done) this.deps.log('warn', 'AUTH-CHANGE', { ...change.by, command, name });
-    this.onChange(change);
+    await this.onChange(change);
     return { ok: true, responses };
   }
 

@@ -10,6 +10,7 @@ const QUOTA = block(
     enable: flag({ default: true, text: 'Whether the quota is active.' }),
     per: word(['client', 'user', 'listener', 'address'], {
       text: 'What the limits are for: one client id, all clients of one username (anonymous ones count as one), of one listener, of one IP address (IPv6: its /64 network).',
+      example: 'client',
     }),
     listener: text({
       default: '',
