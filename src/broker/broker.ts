@@ -3,27 +3,32 @@
 // introspection). Engines pass one contract suite (test/contract/broker.ts).
 //
 // Map (made by `make docs`):
-//   admission.ts        Limits that hold before a peer has said anything
-//   batch.ts            QoS 0 publishes of a client inside the process that come one after another and go the same way
-//   local.ts            Clients inside the process: bridges, REST
-//   metrics.ts          The broker's metrics: every counter of session/, router/ and delivery/ by name
-//   sys.ts              The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges
-//   aedes/elsewhere.ts  Sessions of a shared broker that are at other gateways, or at none
-//   aedes/engine.ts     The second engine behind the seam broker/broker.ts: aedes 1.x serves the clients
-//   aedes/front.ts      What stands between a connection and aedes: reads CONNECT itself, bounded in bytes and time
-//   aedes/guard.ts      Finds where packets begin and end in a stream of bytes
-//   aedes/incoming.ts   QoS 2 from clients of the engine aedes
-//   aedes/instep.ts     Whether this gateway is in step with the others that share its broker
-//   aedes/metrics.ts    The metrics that only a broker on aedes with Redis has, each once
-//   aedes/parts.ts      What is used of the packages behind engine = aedes, and how they are loaded
-//   aedes/redis.ts      The three connections to Redis through which gateways form one broker
-//   aedes/relay.ts      What becomes of a message at QoS 1 and 2, and of one for other gateways
-//   aedes/rights.ts     What clients of the engine aedes may do: asked by aedes for each PUBLISH, will
-//   aedes/router.ts     The router of the engine aedes
-//   aedes/session.ts    One session of the engine aedes as the router sees it: its subscriptions
-//   aedes/sessions.ts   All sessions of the engine aedes: who is let in, takes over, leaves
-//   aedes/whose.ts      Whose a packet is that carries its origin with it
-//   native/engine.ts    The broker of our own: wires session/, router/
+//   base.ts              What both engines do alike: what clients share (Core), limits before CONNECT, events
+//   batch.ts             QoS 0 publishes of a client inside the process that come one after another and go the same way
+//   local.ts             Clients inside the process: bridges, REST
+//   metrics.ts           The broker's metrics: every counter of session/, router/ and delivery/ by name
+//   newcomers.ts         Limits that hold before a peer has said anything: how many connections may come a second
+//   sys.ts               The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges
+//   aedes/elsewhere.ts   Sessions of a shared broker that are at other gateways, or at none
+//   aedes/engine.ts      The second engine behind the seam broker/broker.ts: aedes 1.x serves the clients
+//   aedes/front.ts       What stands between a connection and aedes: reads CONNECT itself, bounded in bytes and time
+//   aedes/guard.ts       Finds where packets begin and end in a stream of bytes
+//   aedes/incoming.ts    QoS 2 from clients of the engine aedes
+//   aedes/instep.ts      Whether this gateway is in step with the others that share its broker
+//   aedes/metrics.ts     The metrics that only a broker on aedes with Redis has, each once
+//   aedes/overrides.ts   What of aedes and its persistence is replaced, and what is heard of it
+//   aedes/packets.ts     Messages of the gateway as packets of aedes
+//   aedes/parts.ts       What is used of the packages behind engine = aedes, and how they are loaded
+//   aedes/publishing.ts  What becomes of a message that a client of aedes publishes, or that another gateway tells of
+//   aedes/redis.ts       The three connections to Redis through which gateways form one broker
+//   aedes/relay.ts       What becomes of a message at QoS 1 and 2, and of one for other gateways
+//   aedes/rights.ts      What clients of the engine aedes may do: asked by aedes for each PUBLISH, will
+//   aedes/router.ts      The router of the engine aedes
+//   aedes/session.ts     One session of the engine aedes as the router sees it: its subscriptions
+//   aedes/sessions.ts    All sessions of the engine aedes: who is let in, takes over, leaves
+//   aedes/sharing.ts     What a gateway does because others share its broker through Redis: it takes what is retained
+//   aedes/whose.ts       Whose a packet is that carries its origin with it
+//   native/engine.ts     The broker of our own: wires session/, router/
 import type { Access, Identity } from '../auth/auth.ts';
 import type { Service } from '../base/service.ts';
 import type { Hold, Message, Publication, Via } from '../mqtt/message.ts';

@@ -1,5 +1,5 @@
 // Clients inside the process: bridges, REST. They publish and subscribe like any other, without bytes, sessions or
-// packet ids. Made by broker/native/engine.ts (attach). Each subscription is a receiver of its own, so every rule that
+// packet ids. Made by broker/base.ts (attach). Each subscription is a receiver of its own, so every rule that
 // matches gets the message, in order.
 import type { Access, Identity } from '../auth/auth.ts';
 import { type Log, limitLog } from '../base/log.ts';

@@ -1,5 +1,5 @@
 // The broker's metrics: every counter of session/, router/ and delivery/ by name. Declared once by
-// broker/native/engine.ts; read when asked for.
+// broker/base.ts; read when asked for.
 import { KINDS } from '../base/ledger.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Core } from '../session/session.ts';

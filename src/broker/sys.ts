@@ -1,5 +1,5 @@
 // The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges. Published by the gateway
-// itself, retained, at an interval (0 = off). Built by broker/native/engine.ts; clients cannot write below $SYS
+// itself, retained, at an interval (0 = off). Built by broker/base.ts; clients cannot write below $SYS
 // whatever their rights say (auth/).
 import { getHeapStatistics } from 'node:v8';
 import type { Timer } from '../base/clock.ts';

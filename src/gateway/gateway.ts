@@ -259,6 +259,9 @@ export class Gateway implements Service {
     const common = {
       clock: this.parts.clock,
       turn: this.turn,
+      pool: this.pool,
+      ledger: this.ledger,
+      cpuMs: processCpuMs,
       log: this.log,
       metrics: this.metrics,
       limits: sessionLimits(config),
@@ -273,16 +276,8 @@ export class Gateway implements Service {
     } else {
       const resumeTime = (steadyMs: number): void => this.clock.resume(steadyMs);
       const journal = await this.journal(config);
-      broker = new NativeBroker({
-        ...common,
-        pool: this.pool,
-        ledger: this.ledger,
-        journal,
-        resumeTime,
-        cpuMs: processCpuMs,
-        policies,
-        quotas: await buildQuotas(config, this.metrics),
-      });
+      const quotas = await buildQuotas(config, this.metrics);
+      broker = new NativeBroker({ ...common, journal, resumeTime, policies, quotas });
     }
     await broker.start();
     broker.preset(presets(config));

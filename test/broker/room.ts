@@ -7,7 +7,8 @@ import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool } from '../../src/base/writer.ts';
-import { NativeBroker, type NativeBrokerOptions } from '../../src/broker/native/engine.ts';
+import type { EngineOptions } from '../../src/broker/base.ts';
+import { NativeBroker } from '../../src/broker/native/engine.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
 import { decodePacket, encodePacket } from '../../src/codec/packet.ts';
@@ -95,7 +96,7 @@ export interface RoomOptions {
   /** Built on the room's own metrics. */
   readonly quotas?: (metrics: Metrics) => Quotas;
   /** Another engine in the place of the native one, for tests that ask only what the seam has. */
-  readonly engine?: (options: NativeBrokerOptions) => NativeBroker;
+  readonly engine?: (options: EngineOptions) => NativeBroker;
 }
 
 export interface Delivered {
@@ -168,7 +169,7 @@ export class Room {
       denyAction: options.denyAction ?? 'ignore',
     };
     const { outbox, ...others } = options.limits ?? {};
-    const parts: NativeBrokerOptions = {
+    const parts: EngineOptions = {
       clock: this.clock,
       resumeTime: (steadyMs) => this.clock.resume(steadyMs),
       turn: new Turn(),

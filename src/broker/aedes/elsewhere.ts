@@ -1,5 +1,5 @@
 // Sessions of a shared broker that are at other gateways, or at none: shown beside those of this one. Made by
-// engine.ts; asked for every list of clients. Knows their client ids from Redis, and who is connected from what the
+// sharing.ts; asked for every list of clients. Knows their client ids from Redis, and who is connected from what the
 // gateways tell each other while this one runs.
 import type { ClientView } from '../broker.ts';
 

@@ -1,7 +1,7 @@
 // Whether this gateway is in step with the others that share its broker: it knows all subscriptions of kept sessions,
 // and hears what is published. While Redis was away it has missed changes; until it has caught up, nothing of QoS 1 and
 // 2 is acknowledged: a message would not be queued for a session that another gateway has taken up meanwhile. Made by
-// engine.ts for a shared broker.
+// sharing.ts for a shared broker.
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';

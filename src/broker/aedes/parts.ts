@@ -6,6 +6,9 @@ import type { Duplex, Readable } from 'node:stream';
 import { errorText, GatewayError } from '../../base/errors.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 
+/** aedes and its persistence match topics of at most this many levels. */
+export const MOST_LEVELS = 100;
+
 export type Callback = (error?: Error | null) => void;
 
 /** A PUBLISH as aedes, its persistence and its emitter pass it on. */

@@ -1,5 +1,5 @@
 // The three connections to Redis through which gateways form one broker: queues and retained messages, publishing,
-// listening. Opened by engine.ts before the broker starts. Commands fail at once while Redis is away: nothing piles up
+// listening. Opened by sharing.ts before the broker starts. Commands fail at once while Redis is away: nothing piles up
 // in memory here.
 
 import { errorText, GatewayError } from '../../base/errors.ts';

@@ -167,7 +167,7 @@ export class AedesRights {
     if (session.subscriptions.has(filter)) return true;
     const own = limits.maxSubscriptions > 0 && session.subscriptions.size >= limits.maxSubscriptions;
     const all = limits.maxTotalSubscriptions > 0 && router.subscriptionCount >= limits.maxTotalSubscriptions;
-    if (!own && !all) return true;
+    if (!own && !all && router.hasRoomFor(filter)) return true;
     caps.refused('subscriptions', session.clientId, filter);
     return false;
   }

@@ -2,11 +2,13 @@
 // beyond this turn: stored queues, clients at QoS 1 and 2, other gateways. Built by engine.ts. Used by clients inside
 // the process through the same seam.
 import type { Clock } from '../../base/clock.ts';
+import type { Ledger } from '../../base/ledger.ts';
 import type { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 import type { Route } from '../../router/router.ts';
 import { Routes } from '../../router/routes.ts';
 import type { Journal } from '../../store/store.ts';
+import type { Packets } from './packets.ts';
 import type { AedesPacket } from './parts.ts';
 import type { AedesSession } from './session.ts';
 
@@ -19,17 +21,20 @@ export interface Later {
 const NONE: readonly Later[] = [];
 
 export class AedesRouter extends Routes {
-  /** Called for each publication after its receivers in this process have it; `later` are those at QoS 1 and 2. */
-  onward: (publication: Publication, later: readonly Later[]) => void = () => {};
+  /**
+   * Called for each publication after its receivers in this process have it; `later` are those at QoS 1 and 2,
+   * `foreign` is the packet of another gateway that brought it.
+   */
+  onward: (publication: Publication, later: readonly Later[], foreign: AedesPacket | null) => void = () => {};
   /** Whether messages of QoS 0 go on to other gateways. */
   sharing = false;
   private pending: Later[] = [];
   private shared: AedesPacket | null = null;
-  private readonly make: (publication: Publication) => AedesPacket;
+  private readonly packets: Packets;
 
-  constructor(journal: Journal, clock: Clock, make: (publication: Publication) => AedesPacket) {
-    super(journal, clock);
-    this.make = make;
+  constructor(journal: Journal, clock: Clock, ledger: Ledger, packets: Packets) {
+    super(journal, clock, ledger);
+    this.packets = packets;
   }
 
   /** For sessions: they take the publication that is being routed at QoS 1 or 2. */
@@ -38,9 +43,18 @@ export class AedesRouter extends Routes {
   };
 
   /** The QoS 0 packet of the publication that is being routed. */
-  readonly packet = (publication: Publication): AedesPacket => (this.shared ??= this.make(publication));
+  readonly packet = (publication: Publication): AedesPacket => (this.shared ??= this.packets.of(publication));
 
   override publish(publication: Publication, route: Route): number {
+    return this.spread(publication, route, null);
+  }
+
+  /** A message of another gateway. */
+  publishForeign(publication: Publication, packet: AedesPacket): void {
+    this.spread(publication, this.route(publication.topic), packet);
+  }
+
+  private spread(publication: Publication, route: Route, foreign: AedesPacket | null): number {
     const [pending, shared] = [this.pending, this.shared];
     const mine: Later[] = [];
     this.pending = mine;
@@ -49,7 +63,7 @@ export class AedesRouter extends Routes {
     // A receiver may have published meanwhile: each publication has its own list.
     this.pending = pending;
     this.shared = shared;
-    this.onward(publication, mine);
+    this.onward(publication, mine, foreign);
     return receivers;
   }
 
@@ -65,7 +79,7 @@ export class AedesRouter extends Routes {
     if (!this.sharing) return receivers;
     for (let at = start; at < end; ) {
       at = publication.step(at);
-      this.onward(publication, NONE);
+      this.onward(publication, NONE, null);
     }
     return receivers;
   }

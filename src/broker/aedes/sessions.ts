@@ -36,7 +36,7 @@ export interface SessionsParts {
 }
 
 export class AedesSessions {
-  readonly byId = new Map<string, AedesSession>();
+  private readonly byId = new Map<string, AedesSession>();
   private readonly core: Core;
   private readonly parts: SessionsParts;
   private readonly refusals: Log;
@@ -46,6 +46,18 @@ export class AedesSessions {
     this.core = parts.core;
     const { log, clock } = parts.core;
     this.refusals = limitLog(log, () => clock.mono(), 1000);
+  }
+
+  get size(): number {
+    return this.byId.size;
+  }
+
+  all(): Iterable<AedesSession> {
+    return this.byId.values();
+  }
+
+  get(clientId: string): AedesSession | undefined {
+    return this.byId.get(clientId);
   }
 
   authenticate(client: AedesClient, done: (error: Error | null, accepted: boolean) => void): void {

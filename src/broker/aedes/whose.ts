@@ -1,5 +1,6 @@
 // Whose a packet is that carries its origin with it: of another gateway, or the will of a client whose gateway has
-// gone. Used by engine.ts and rights.ts. What a packet does not say is not known, and what is not known is denied.
+// gone. Used by publishing.ts, overrides.ts and rights.ts. What a packet does not say is not known, and what is not
+// known is denied.
 import type { Absentees, Identity } from '../../auth/auth.ts';
 import { packArrival, unpackArrival } from '../../mqtt/arrival.ts';
 import type { Origin } from '../../mqtt/message.ts';
