@@ -268,13 +268,13 @@ export interface DelayedView {
   readonly inMs: number;
 }
 
-/** A broker core as the gateway runs it: what listeners, bridges and console see, and what a reload changes. */
 /** A session for a client that has not been here yet. */
 export interface Preset {
   readonly clientId: string;
   readonly subscriptions: readonly SubscriptionRequest[];
 }
 
+/** A broker core as the gateway runs it: what listeners, bridges and console see, and what a reload changes. */
 export interface Engine extends Broker {
   /** Where bridges keep what their remote end does not have yet, and what was kept there; known after start(). */
   readonly journal: Journal;
