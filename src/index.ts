@@ -1,8 +1,10 @@
 // The library: a gateway inside another program, with its MQTT broker, its bridges and SP sockets that share inproc://
 // with them. What is exported here is the whole public interface; docs/embedding.md shows it, and its examples run as
 // tests.
+import { isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { systemClock } from './base/clock.ts';
-import { GatewayError } from './base/errors.ts';
+import { errorText, GatewayError } from './base/errors.ts';
 import { type Log, nullLog } from './base/log.ts';
 import type { BridgeStatus } from './bridge/bridge.ts';
 import type { ClientView, LocalClient, LocalSubscription } from './broker/broker.ts';
@@ -12,8 +14,10 @@ import { checkHooks, type GatewayHooks } from './gateway/hooks.ts';
 import type { Hold, Publication } from './mqtt/message.ts';
 import type { Qos } from './mqtt/packet.ts';
 import type { Properties } from './mqtt/property.ts';
+import { IMPLEMENTATION_SPECIFIC_ERROR } from './mqtt/reason.ts';
 import { isTopicFilter, isTopicName } from './mqtt/topic.ts';
 import type { Overflow, Protocol, SpSocket } from './sp/sp.ts';
+import { DuplexConnection } from './transport/duplex.ts';
 import type { Bound } from './transport/transport.ts';
 
 export type { AuthHooks, HookAnswer, HookClient } from './auth/hooks.ts';
@@ -21,7 +25,7 @@ export { GatewayError } from './base/errors.ts';
 export type { Fields, Level, Log } from './base/log.ts';
 export type { BridgeState, BridgeStatus } from './bridge/bridge.ts';
 export type { ClientView } from './broker/broker.ts';
-export type { GatewayHooks, PublishedMessage, Publisher } from './gateway/hooks.ts';
+export type { DeliveredInstead, GatewayHooks, PublishedMessage, Publisher } from './gateway/hooks.ts';
 export type { Qos } from './mqtt/packet.ts';
 export type { Properties } from './mqtt/property.ts';
 export type { Overflow, PipeView, Protocol, SpSocket } from './sp/sp.ts';
@@ -71,6 +75,17 @@ export interface SubscribeOptions {
   readonly retained?: boolean;
 }
 
+export type Handler = (message: ReceivedMessage) => unknown;
+
+export interface AcceptOptions {
+  /** The listener whose users, rights, quotas and topics hold for the client, e.g. "tcp"; default: those of `auth`. */
+  readonly listener?: string;
+  /** IP address of the client, for limits and ACL rules. */
+  readonly remoteAddress?: string;
+  /** How it is shown; default: the address. */
+  readonly remote?: string;
+}
+
 export interface SpSocketOptions {
   /** Bytes that may wait for one peer; default 4 MB. */
   readonly sendBuffer?: number;
@@ -87,12 +102,16 @@ const STOP_MS = 5000;
 /** A gateway that runs in this process. */
 export class EmbeddedGateway {
   private readonly gateway: Gateway;
+  private readonly log: Log;
   private readonly sockets = new Set<SpSocket>();
   private client: LocalClient | null = null;
+  /** Settles when memory is free, or its turn has come; null while there is enough. */
+  private held: Promise<void> | null = null;
 
   /** Use createGateway(). */
-  constructor(gateway: Gateway) {
+  constructor(gateway: Gateway, log: Log) {
     this.gateway = gateway;
+    this.log = log;
   }
 
   /** Opens listeners and bridges. Rejects with GatewayError when an address is in use or a file cannot be read. */
@@ -126,6 +145,18 @@ export class EmbeddedGateway {
     return this.gateway.bound;
   }
 
+  /**
+   * Serves an MQTT client on a stream of your own: a tunnel, a serial line, a worker. It authenticates like any other.
+   * Throws GatewayError while the gateway is not running.
+   */
+  accept(stream: Duplex, options: AcceptOptions = {}): void {
+    const { listener = 'program', remoteAddress = '', remote = remoteAddress || 'program' } = options;
+    if (remoteAddress !== '' && isIP(remoteAddress) === 0)
+      throw new GatewayError('CLI-USAGE', `not an IP address: ${JSON.stringify(remoteAddress)}`);
+    this.attached();
+    this.gateway.accept(new DuplexConnection(stream, remote, remoteAddress), listener);
+  }
+
   /** NNG bridges with state, peers and counters. */
   bridges(): readonly BridgeStatus[] {
     return this.gateway.bridges.list();
@@ -138,12 +169,16 @@ export class EmbeddedGateway {
 
   /**
    * Publishes to every subscriber and every rule that matches. Resolves when the message is accepted: at QoS 1 and 2
-   * with persistence, when it is stored. Rejects with GatewayError for a topic that is no Topic Name, or when it cannot
-   * be kept.
+   * with persistence, when it is stored. While the gateway is over its memory budget it waits before it publishes: who
+   * awaits each call is slowed down as clients are. Rejects with GatewayError for a topic that is no Topic Name, or
+   * when it cannot be kept.
    */
   async publish(topic: string, payload: Uint8Array | string, options: PublishOptions = {}): Promise<void> {
     if (!isTopicName(topic)) throw new GatewayError('CLI-USAGE', `not a topic name: ${JSON.stringify(topic)}`);
     const client = this.attached();
+    while (this.held !== null) await this.held;
+    this.slowDown(client);
+    while (this.held !== null) await this.held;
     const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
     const { qos = 0, retain = false, properties = null } = options;
     this.gateway.turn.enter();
@@ -159,12 +194,11 @@ export class EmbeddedGateway {
     if (hold !== null) await settled(hold);
   }
 
-  /** Calls `handler` for each message that matches, in order; gives the function that ends it. */
-  subscribe(
-    topicFilter: string,
-    handler: (message: ReceivedMessage) => void,
-    options: SubscribeOptions = {},
-  ): () => void {
+  /**
+   * Calls `handler` for each message that matches, in order; gives the function that ends it. Where the handler gives a
+   * promise, the publisher of a QoS 1 or 2 message is acknowledged when it has settled, and refused when it rejects.
+   */
+  subscribe(topicFilter: string, handler: Handler, options: SubscribeOptions = {}): () => void {
     if (!isTopicFilter(topicFilter))
       throw new GatewayError('CLI-USAGE', `not a topic filter: ${JSON.stringify(topicFilter)}`);
     const client = this.attached();
@@ -172,7 +206,7 @@ export class EmbeddedGateway {
       topicFilter,
       qos: options.qos ?? 0,
       retainHandling: options.retained === false ? 2 : 0,
-      receiver: { receive: (publication, qos) => handler(received(publication, qos)) },
+      receiver: { receive: (publication, qos) => this.hand(handler, publication, qos) },
     };
     client.subscribe(subscription);
     return () => client.unsubscribe(subscription);
@@ -193,6 +227,48 @@ export class EmbeddedGateway {
     });
     this.sockets.add(socket);
     return socket;
+  }
+
+  /** A handler must not hurt its publisher by more than a refusal. */
+  private hand(handler: Handler, publication: Publication, qos: Qos): void {
+    try {
+      const answer = handler(received(publication, qos));
+      if (!(answer instanceof Promise)) return;
+      const hold = publication.qos > 0 ? publication.hold() : null;
+      hold?.add();
+      answer.then(
+        () => hold?.done(),
+        (error: unknown) => {
+          this.failed(error);
+          hold?.done(IMPLEMENTATION_SPECIFIC_ERROR);
+        },
+      );
+    } catch (error) {
+      this.failed(error);
+      if (publication.qos === 0) return;
+      publication.hold().add();
+      publication.hold().done(IMPLEMENTATION_SPECIFIC_ERROR);
+    }
+  }
+
+  private failed(error: unknown): void {
+    this.log('error', 'HOOK-FAILED', { hook: 'subscribe', why: 'error', error: errorText(error) });
+  }
+
+  /** Takes part in what slows clients down. */
+  private slowDown(client: LocalClient): void {
+    let resume = (): void => {};
+    client.relieve({
+      pause: () => {
+        this.held = new Promise((resolve) => {
+          resume = () => {
+            this.held = null;
+            resolve();
+          };
+        });
+      },
+      resume: () => resume(),
+    });
   }
 
   private attached(): LocalClient {
@@ -224,7 +300,7 @@ export function createGateway(source: GatewaySource, options: GatewayOptions = {
   const load = (set: readonly string[] = [], kept?: string) => loadConfig({ ...sourceOf(source), set, env, kept });
   const hooks = checkHooks(options.hooks);
   const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {}, hooks };
-  return new EmbeddedGateway(new Gateway(load(), parts));
+  return new EmbeddedGateway(new Gateway(load(), parts), parts.log);
 }
 
 function sourceOf(source: GatewaySource): Pick<Parameters<typeof loadConfig>[0], 'file' | 'text'> {

@@ -120,6 +120,24 @@ export class Hooks implements Source {
     }
   }
 
+  /** Asks a hook that answers at once; false where it threw or gave a promise, which is counted. */
+  ask(hook: string, call: () => unknown): unknown {
+    try {
+      const answer = call();
+      if (!isPromise(answer)) return answer;
+      Promise.resolve(answer).catch(() => {});
+      this.failed(hook, 'wrong-answer', 'the answer is a promise');
+    } catch (error) {
+      this.failed(hook, 'error', error);
+    }
+    return false;
+  }
+
+  /** Counts an answer that is none. */
+  wrong(hook: string, why: string): void {
+    this.failed(hook, 'wrong-answer', why);
+  }
+
   /** The method, with this hook behind it. */
   guard(method: EnhancedMethod): EnhancedMethod {
     const begin = (credentials: Credentials): EnhancedExchange => {

@@ -10,7 +10,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
-import { newDeliveryStats } from '../delivery/delivery.ts';
+import { type Alter, newDeliveryStats } from '../delivery/delivery.ts';
 import { Outbox } from '../delivery/outbox.ts';
 import type { Message, Via } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
@@ -68,6 +68,8 @@ export interface EngineOptions {
   readonly policies?: Policies | null;
   /** What clients may use; absent or null: there are no quotas. */
   readonly quotas?: Quotas | null;
+  /** What a program makes of each message for one client; absent or null: nothing. */
+  readonly alterFor?: ((identity: Identity) => Alter) | null;
   /** Rights of clients inside the process and of sessions that nobody has claimed yet. */
   readonly localAccess: () => Access;
   /** Rights of restored sessions, wills and stored messages. */
@@ -323,6 +325,7 @@ export abstract class EngineBase<S extends EngineSession, C extends EngineConnec
       contests: new Contests(),
       policies: options.policies ?? null,
       quotas: options.quotas ?? null,
+      alterFor: options.alterFor ?? null,
       delayed,
       exclusives: new Exclusives(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),

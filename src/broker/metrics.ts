@@ -63,6 +63,7 @@ export function declareBrokerMetrics(
     ['too_large', () => delivery.droppedTooLarge],
     ['expired', () => delivery.droppedExpired],
     ['forbidden', () => delivery.droppedForbidden],
+    ['hook', () => delivery.droppedByHook],
     ['store_full', () => delivery.refusedStore],
   ];
   for (const [reason, read] of reasons) counter('publish_dropped', DROPPED, 'messages', read, { reason });

@@ -192,6 +192,7 @@ export function dropped(core: Core): number {
     d.droppedTooLarge +
     d.droppedExpired +
     d.droppedForbidden +
+    d.droppedByHook +
     d.refusedStore
   );
 }

@@ -23,6 +23,8 @@ const STOP_DEADLINE_MS = 5000;
 export interface RunnableGateway extends Service {
   /** Reads the configuration again and applies it; logs the outcome itself and never rejects for a wrong file. */
   reload(): Promise<unknown>;
+  /** Whether the gateway goes on after an error that nothing has caught: one of a plugin. */
+  survives?(error: unknown): boolean;
 }
 
 export interface GatewayParts {
@@ -80,6 +82,8 @@ class Signals {
   private readonly source: EventEmitter;
   private readonly log: Log;
   private readonly die: (code: number) => void;
+  /** Set once there is a gateway. */
+  survives: (error: unknown) => boolean = () => false;
   private readonly handlers: [string, (...args: unknown[]) => void][] = [];
 
   constructor(parts: StartParts, logger: Logger) {
@@ -111,6 +115,7 @@ class Signals {
 
   onInternalError(): void {
     const fail = (error: unknown): void => {
+      if (this.survives(error)) return;
       this.log('fatal', 'GW-INTERNAL', { error });
       this.die(1);
     };
@@ -172,6 +177,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
       load: (set = [], kept) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts, kept),
       relog: (log) => logger.setLevel(log.level),
     });
+    signals.survives = (error) => gateway.survives?.(error) ?? false;
     reload = () => {
       logger.reopen();
       gateway.reload().catch((error: unknown) => logger.log('error', 'GW-RELOAD-FAILED', { error }));

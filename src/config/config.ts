@@ -407,6 +407,8 @@ export interface Config {
   readonly httpServer: HttpServerConfig | null;
   readonly metrics: MetricsConfig | null;
   readonly webhook: WebhookConfig | null;
+  /** Paths as they were written. */
+  readonly plugins: readonly string[];
   readonly topics: TopicsConfig;
   readonly validation: readonly ValidationConfig[];
   readonly quotas: readonly QuotaConfig[];

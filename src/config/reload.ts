@@ -22,6 +22,7 @@ export interface Change {
     | 'bridges.nng.req'
     | 'bridges.nng.rep'
     | 'bridges.mqtt'
+    | 'plugins'
     | 'topics'
     | 'validation'
     | 'quotas'
@@ -47,6 +48,7 @@ export interface Change {
 const WHOLE = [
   ['mqtt', 'mqtt'],
   ['auth', 'auth'],
+  ['plugins', 'plugins'],
   ['topics', 'topics'],
   ['persistence', 'persistence'],
   ['http_server', 'httpServer'],

@@ -5,19 +5,20 @@
 // [MQTT-4.6.0-6].
 //
 // Map (made by `make docs`):
-//   alias.ts          Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
-//   backlogs.ts       Stored messages that new subscriptions of one session are still owed: pulled one at a time
-//   entry.ts          One outgoing message that has to be remembered
-//   inflight.ts       Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for
-//   mountedsender.ts  The packets that go to a client below a mount point: as sender.ts writes them
-//   outbox.ts         What one session is to be sent: its queue, its flow control and, while a client is connected
-//   sender.ts         The packets that go to one connected client: PUBLISH in the form its version
-//   tally.ts          What one session has been sent and what it has lost
-//   waiting.ts        Messages of one session that wait to be sent, in order, with the bytes of their payloads
+//   alias.ts           Topic aliases towards one client (MQTT 5.0 section 3.3.2.3.4): the first topics get one each
+//   alteringsender.ts  The packets that go to a client whose messages are altered
+//   backlogs.ts        Stored messages that new subscriptions of one session are still owed: pulled one at a time
+//   entry.ts           One outgoing message that has to be remembered
+//   inflight.ts        Packet Identifiers of one session's outgoing QoS 1 and 2 messages and what each waits for
+//   outbox.ts          What one session is to be sent: its queue, its flow control and, while a client is connected
+//   sender.ts          The packets that go to one connected client: PUBLISH in the form its version
+//   tally.ts           What one session has been sent and what it has lost
+//   waiting.ts         Messages of one session that wait to be sent, in order, with the bytes of their payloads
 import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
 import type { Message, Publication } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
+import type { Properties } from '../mqtt/property.ts';
 import type { Journal, StoredMessage } from '../store/store.ts';
 
 /** All subscriptions of one receiver that match one topic, merged: one copy at the highest QoS [MQTT-3.3.5-1]. */
@@ -75,6 +76,8 @@ export interface DeliveryStats {
   droppedTooLarge: number;
   droppedExpired: number;
   droppedForbidden: number;
+  /** A function of the embedding program or a plugin said so. */
+  droppedByHook: number;
   /** Not taken for a durable session because the store is full or failing. */
   refusedStore: number;
   /** Bytes of messages in queues and in flight, all sessions together. */
@@ -94,6 +97,7 @@ export function newDeliveryStats(): DeliveryStats {
     droppedTooLarge: 0,
     droppedExpired: 0,
     droppedForbidden: 0,
+    droppedByHook: 0,
     refusedStore: 0,
     queuedBytes: 0,
     queuedMessages: 0,
@@ -118,6 +122,15 @@ export interface OutboxLimits {
   readonly topicAliases: number;
 }
 
+/** What goes to one client in the place of a message. */
+export interface Altered {
+  readonly payload: Uint8Array;
+  readonly properties: Properties | null;
+}
+
+/** null = the message as it is, false = nothing. Must not throw, and must not change the publication. */
+export type Alter = (publication: Publication, qos: Qos, retain: boolean) => Altered | false | null;
+
 /** The client at the other end, while there is one. */
 export interface Peer {
   readonly writer: Writer;
@@ -130,6 +143,8 @@ export interface Peer {
   readonly topicAliasMaximum: number;
   /** What is taken off the beginning of each topic; "" = nothing. */
   readonly mount?: string;
+  /** Asked for each message before it is written; absent or null: every message goes as it is. */
+  readonly alter?: Alter | null;
 }
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */

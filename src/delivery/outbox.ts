@@ -8,11 +8,11 @@ import type { Qos } from '../mqtt/packet.ts';
 import { propertiesMemory } from '../mqtt/property.ts';
 import { PACKET_IDENTIFIER_NOT_FOUND, QUOTA_EXCEEDED, SUCCESS } from '../mqtt/reason.ts';
 import type { Journal, StoredMessage } from '../store/store.ts';
+import { AlteringSender } from './alteringsender.ts';
 import { Backlogs } from './backlogs.ts';
 import type { Backlog, OutboxLimits, OutboxOptions, Peer, SessionOutbox, Target } from './delivery.ts';
 import { type Entry, entryOf, identifiersOf, newEntry } from './entry.ts';
 import { FREE, Inflight, RELEASED, SENT_QOS1, SENT_QOS2 } from './inflight.ts';
-import { MountedSender } from './mountedsender.ts';
 import { Sender } from './sender.ts';
 import { Tally } from './tally.ts';
 import { Waiting } from './waiting.ts';
@@ -218,7 +218,8 @@ export class Outbox implements SessionOutbox {
    * then what waited.
    */
   attach(client: Peer): void {
-    const Kind = (client.mount ?? '') === '' ? Sender : MountedSender;
+    const plain = (client.mount ?? '') === '' && (client.alter ?? null) === null;
+    const Kind = plain ? Sender : AlteringSender;
     const peer = new Kind(client, this.limits.topicAliases, this.clock, this.tally);
     this.peer = peer;
     // Nothing from the queue may overtake what is sent again: the window opens when that is done.

@@ -58,6 +58,11 @@ export class Tally {
     this.stats.droppedExpired++;
   }
 
+  byHook(): void {
+    this.dropped++;
+    this.stats.droppedByHook++;
+  }
+
   forbidden(): void {
     this.dropped++;
     this.stats.droppedForbidden++;

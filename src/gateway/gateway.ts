@@ -14,6 +14,8 @@
 //   keys.ts          The configuration's schema as a flat list of keys, for the console
 //   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both
+//   ownerror.ts      Whose an error is that nothing has caught: by the file on top of its stack
+//   plugins.ts       Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks, loaded at start
 //   policies.ts      From the configuration to what holds for topics, payloads and quotas of clients (policy/)
 //   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
 //   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
@@ -22,7 +24,9 @@
 //   transports.ts    The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind
 //   watchedfiles.ts  Files that the proxy reads its servers from: when they have changed
 //   webhash.ts       Passwords of http_server that are kept as hashes: comparing them for console/
+import path from 'node:path';
 import { AccessControl } from '../auth/chain.ts';
+import type { HookDeps } from '../auth/hooks.ts';
 import { type Clock, processCpuMs, ResumedClock } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Ledger } from '../base/ledger.ts';
@@ -51,7 +55,7 @@ import type { SpDriver } from '../sp/sp.ts';
 import { memoryJournal } from '../store/memory.ts';
 import type { Journal } from '../store/store.ts';
 import { MemoryNetwork } from '../transport/memory.ts';
-import type { Bound } from '../transport/transport.ts';
+import type { Bound, Connection } from '../transport/transport.ts';
 import { version } from '../version.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { AccountsService } from './accounts.ts';
@@ -59,8 +63,10 @@ import { BridgesControl } from './bridges.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { fetchKeys } from './fetchkeys.ts';
 import { type GatewayHooks, ProgramHooks } from './hooks.ts';
-import { Listeners } from './listeners.ts';
+import { Listeners, rulesOf } from './listeners.ts';
 import { authOptions, bridgeOptions, presets, proxiesOptions, secretPath, sessionLimits } from './options.ts';
+import { isOfFile } from './ownerror.ts';
+import type { Plugin } from './plugins.ts';
 import { buildPolicies, buildQuotas } from './policies.ts';
 import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
@@ -68,6 +74,8 @@ import { checkDescriptors, proxyTransports, remoteDialing, spTransports } from '
 
 /** Time for events that wait when the webhook is configured anew. */
 const HOOK_DRAIN_MS = 1000;
+/** For connections of a program: as listeners have it unless told. */
+const CONNECT_TIMEOUT_MS = 10_000;
 /** The part of the time for a stop that clients may wait for their last acknowledgements. */
 const CLIENTS_SHARE = 0.4;
 
@@ -103,6 +111,7 @@ export class Gateway implements Service {
   /** Started, in order; stopped in reverse. */
   private readonly started: Part[] = [];
   private running: Running | null = null;
+  private plugins: readonly Plugin[] = [];
   private webhook: Webhook | null = null;
   private readonly taps = new Taps();
   /** There once bridges start. */
@@ -175,7 +184,7 @@ export class Gateway implements Service {
     await checkRules(config);
     const policies = await buildPolicies(config, this.metrics);
     const deps = { log, metrics: this.metrics, clock };
-    const hooks = this.parts.hooks ? new ProgramHooks(this.parts.hooks, deps) : null;
+    const hooks = await this.hooks(loaded, deps);
     const access = await AccessControl.build(authOptions(config, this.current.folder), {
       ...deps,
       ledger: this.ledger,
@@ -184,7 +193,7 @@ export class Gateway implements Service {
       hooks: hooks?.auth,
     });
     this.started.push({ name: 'auth', stop: async () => access.close() });
-    const broker = await this.startBroker(config, access, policies);
+    const broker = await this.startBroker(config, access, policies, hooks);
     this.tellHooks(hooks, broker);
     const accounts = new AccountsService(access, broker, log, () => clock.mono());
     accounts.renew();
@@ -255,7 +264,48 @@ export class Gateway implements Service {
     return loaded;
   }
 
-  private async startBroker(config: Config, access: AccessControl, policies: Policies | null): Promise<Engine> {
+  /** Those of plugins first, then those of the embedding program. */
+  private async hooks({ config, file }: Loaded, deps: HookDeps): Promise<ProgramHooks | null> {
+    const own = this.parts.hooks ?? null;
+    if (config.plugins.length === 0) return own === null ? null : new ProgramHooks(own, deps);
+    const { loadPlugins, together } = await import('./plugins.ts');
+    const { log, metrics } = this;
+    const folder = file === null ? process.cwd() : path.dirname(path.resolve(file));
+    const parts = { log, metrics, mono: () => this.parts.clock.mono() };
+    this.plugins = await loadPlugins(config.plugins, folder, parts);
+    const all = together([...this.plugins.map(({ hooks }) => hooks), ...(own === null ? [] : [own])]);
+    return all === null ? null : new ProgramHooks(all, deps);
+  }
+
+  /**
+   * Serves a connection that an embedding program has made. `listener` is the name its clients have for rights, quotas
+   * and topics: that of a configured one, or another.
+   */
+  accept(connection: Connection, listener: string): void {
+    const { access, broker } = this.runs();
+    const config = this.current.config.listeners.find((one) => one.name === listener);
+    broker.accept(connection, {
+      name: listener,
+      connectTimeoutMs: config?.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+      rules: config === undefined ? undefined : rulesOf(config),
+      access: () => access.access(listener),
+    });
+  }
+
+  /** An error that nothing has caught: whether it is a plugin's, which says nothing of the state of the gateway. */
+  survives(error: unknown): boolean {
+    const plugin = this.plugins.find(({ file }) => isOfFile(error, file));
+    if (plugin === undefined) return false;
+    this.log('error', 'PLUGIN-FAILED', { plugin: plugin.name, error: errorText(error) });
+    return true;
+  }
+
+  private async startBroker(
+    config: Config,
+    access: AccessControl,
+    policies: Policies | null,
+    hooks: ProgramHooks | null,
+  ): Promise<Engine> {
     const common = {
       clock: this.parts.clock,
       turn: this.turn,
@@ -271,13 +321,15 @@ export class Gateway implements Service {
     };
     let broker: Engine;
     if (config.broker.engine === 'aedes') {
+      if (hooks?.alterFor) throw new GatewayError('CFG-INVALID', 'hooks: deliver needs broker.engine = native');
       const { AedesBroker } = await import('../broker/aedes/engine.ts');
       broker = new AedesBroker({ ...common, journal: memoryJournal(), redis: config.broker.redis });
     } else {
       const resumeTime = (steadyMs: number): void => this.clock.resume(steadyMs);
       const journal = await this.journal(config);
       const quotas = await buildQuotas(config, this.metrics);
-      broker = new NativeBroker({ ...common, journal, resumeTime, policies, quotas });
+      const alterFor = hooks?.alterFor ?? null;
+      broker = new NativeBroker({ ...common, journal, resumeTime, policies, quotas, alterFor });
     }
     await broker.start();
     broker.preset(presets(config));

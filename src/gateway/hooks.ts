@@ -1,12 +1,15 @@
 // The functions of a program that embeds the gateway: checks what was given, and tells it what happens. Called by
 // gateway.ts and index.ts. Those that decide are asked by auth/hooks.ts. Here nobody waits for an answer; what goes
 // wrong in one is counted and logged.
-import { type AuthHooks, type HookDeps, Hooks } from '../auth/hooks.ts';
+import type { Identity } from '../auth/auth.ts';
+import { type AuthHooks, type HookClient, type HookDeps, Hooks } from '../auth/hooks.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Broker, BrokerEvent, ClientView, LocalReceiver } from '../broker/broker.ts';
+import type { Alter, Altered } from '../delivery/delivery.ts';
 import type { Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
+import { isTopicName } from '../mqtt/topic.ts';
 
 /** A message that was accepted; the bytes are its own. */
 export interface PublishedMessage {
@@ -27,8 +30,20 @@ export interface Publisher {
   readonly bridge: string | null;
 }
 
+/** What a client is to get in the place of a message; what is left out stays as it is. */
+export interface DeliveredInstead {
+  readonly payload?: Uint8Array | string;
+  /** For MQTT 5.0 clients: in the place of all that the message has. */
+  readonly properties?: Properties | null;
+}
+
 /** Functions of the embedding program, each optional. They may be async; what decides has 5 seconds. */
 export interface GatewayHooks extends AuthHooks {
+  /**
+   * A message is about to be sent to a client: true or nothing = as it is, false = not at all, an object = with another
+   * payload or other properties. Answers at once: delivery does not wait. `qos` and `retain` are those of the delivery.
+   */
+  deliver?(message: PublishedMessage, client: HookClient): boolean | DeliveredInstead | undefined;
   /** A message was accepted. Topics that begin with `$` are not told. */
   published?(message: PublishedMessage, publisher: Publisher): unknown;
   subscribed?(subscription: { readonly clientId: string; readonly topicFilter: string }): unknown;
@@ -41,6 +56,7 @@ const NAMES = {
   authenticate: true,
   authorizePublish: true,
   authorizeSubscribe: true,
+  deliver: true,
   published: true,
   subscribed: true,
   unsubscribed: true,
@@ -96,6 +112,21 @@ export class ProgramHooks {
     this.end.push(() => client.close());
   }
 
+  /** What `deliver` makes of each message for a client; null where it is not set. */
+  get alterFor(): ((identity: Identity) => Alter) | null {
+    const { deliver } = this.given;
+    if (deliver === undefined) return null;
+    return (identity) => {
+      const { clientId, username, remoteAddress, listener } = identity;
+      const client: HookClient = Object.freeze({ clientId, username, remoteAddress, listener });
+      return (publication, qos, retain) => {
+        const message = { ...messageOf(publication), qos, retain };
+        const answer = this.auth.ask('deliver', () => deliver(message, client));
+        return alteration(answer, message, (why) => this.auth.wrong('deliver', why));
+      };
+    };
+  }
+
   stop(): void {
     for (const end of this.end) end();
     this.end = [];
@@ -127,6 +158,44 @@ function tell(given: GatewayHooks, event: BrokerEvent): unknown {
     default:
       return undefined;
   }
+}
+
+/** A wrong answer drops the message: it may have been meant to hide something. */
+function alteration(answer: unknown, message: PublishedMessage, wrong: (why: string) => void): Altered | false | null {
+  if (answer === true || answer === undefined) return null;
+  if (answer === false) return false;
+  const found = typeof answer === 'object' && answer !== null ? replacement(answer, message) : null;
+  if (found !== null) return found;
+  wrong('the answer is neither true, false nor { payload, properties }');
+  return false;
+}
+
+function replacement(answer: object, message: PublishedMessage): Altered | null {
+  const { payload = message.payload, properties = message.properties } = answer as DeliveredInstead;
+  const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
+  if (!(bytes instanceof Uint8Array)) return null;
+  return properties === null || areProperties(properties) ? { payload: bytes, properties } : null;
+}
+
+/** Whether these can be properties of a PUBLISH: an encoder must not meet anything else. */
+function areProperties(properties: unknown): properties is Properties {
+  if (typeof properties !== 'object' || properties === null) return false;
+  return Object.entries(properties).every(([name, value]) => {
+    if (name === 'payloadFormatIndicator') return value === 0 || value === 1;
+    if (name === 'messageExpiryInterval') return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
+    if (name === 'contentType') return isText(value);
+    if (name === 'responseTopic') return isText(value) && isTopicName(value);
+    if (name === 'correlationData') return value instanceof Uint8Array && value.length <= 65_535;
+    return name === 'userProperties' && Array.isArray(value) && value.length <= 1000 && value.every(isPair);
+  });
+}
+
+function isPair(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && isText(value[0]) && isText(value[1]);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && !value.includes('\0') && Buffer.byteLength(value) <= 65_535;
 }
 
 function messageOf(publication: Publication): PublishedMessage {

@@ -152,7 +152,8 @@ export class Listeners {
   }
 }
 
-function rulesOf({ maxQos, emptyClientId, assignedPrefix, usernameAsClientId }: ListenerConfig): ClientRules {
+/** What a listener asks of its clients beyond what holds for all. */
+export function rulesOf({ maxQos, emptyClientId, assignedPrefix, usernameAsClientId }: ListenerConfig): ClientRules {
   return { maxQos, emptyClientId, assignedPrefix, usernameAsClientId };
 }
 

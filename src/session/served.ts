@@ -116,6 +116,7 @@ export class Served {
       maximumPacketSize: this.maximumPacketSize,
       topicAliasMaximum: asked?.topicAliasMaximum ?? 0,
       mount: this.session.mount,
+      alter: this.core.alterFor?.(this.session.identity) ?? null,
     });
     if (this.core.policies !== null) this.subscribeItself();
   }

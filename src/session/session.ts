@@ -46,7 +46,7 @@
 //   throttle.ts       The publishes of one client whose rate is limited by quotas
 //   verdicts.ts       Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
 //   weight.ts         What a session weighs in the ledger
-import type { Absentees } from '../auth/auth.ts';
+import type { Absentees, Identity } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
@@ -54,7 +54,7 @@ import type { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
-import type { DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
+import type { Alter, DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Policies, Quotas } from '../policy/policy.ts';
 import type { RetainedLimits, Router } from '../router/router.ts';
@@ -199,6 +199,8 @@ export interface Core {
   policies: Policies | null;
   /** What clients may use; null = there are no quotas. Replaced whole on reload. */
   quotas: Quotas | null;
+  /** What a program makes of each message for one client; null = nothing. */
+  readonly alterFor: ((identity: Identity) => Alter) | null;
   /** Messages that are published later. */
   readonly delayed: Delayed;
   /** Who has which exclusive subscription. */

@@ -20,6 +20,7 @@
 //   descriptors.ts  How near this process is to the end of its file descriptors
 //   dial.ts         Outgoing connections of every kind
 //   dnsquery.ts     One question to the DNS, with the Times To Live that Node's own resolver keeps to itself: UDP first
+//   duplex.ts       A Connection over any Duplex of Node.js that an embedding program hands over: a tunnel
 //   handshake.ts    A socket between its accept and the moment it becomes a Connection: PROXY protocol header, TLS
 //   httpget.ts      One HTTP GET with a time limit and a bound on bytes
 //   memory.ts       Connections inside the process

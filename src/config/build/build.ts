@@ -38,6 +38,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     auth,
     persistence: buildPersistence(root, sink),
     bridges: { nng: buildNng(root, sink), mqtt: buildMqttBridges(root, sink) },
+    plugins: root.plugins,
     topics: buildTopics(root, sink),
     validation: buildValidation(root, sink),
     quotas: buildQuotas(root, sink),

@@ -3,15 +3,23 @@
 // and docs/). Sections are in schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
 
 import { AUTH } from './auth.ts';
-import { block } from './blocks.ts';
+import { block, list } from './blocks.ts';
 import { BRIDGES } from './bridges.ts';
 import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK } from './core.ts';
 import type { ValueOf } from './key.ts';
+import { text } from './keys.ts';
 import { LISTENERS } from './listeners.ts';
 import { PROXY, UPSTREAMS } from './proxy.ts';
 import { QUOTAS } from './quotas.ts';
 import { RULES } from './rules.ts';
 import { TOPICS, VALIDATION } from './topics.ts';
+
+const PLUGINS = list(text({ text: 'Path of a module (.mjs), relative to the folder of the configuration file.' }), {
+  single: true,
+  restart: true,
+  text: 'Modules whose hooks decide on clients and messages: docs/embedding.md. Loaded only if they and their folders belong to root or the user of the gateway and others cannot change them.',
+  example: ['./my-plugin.mjs'],
+});
 
 /** Sections of this gateway, in the order of the reference. */
 export const SECTIONS = {
@@ -24,6 +32,7 @@ export const SECTIONS = {
   quotas: QUOTAS,
   bridges: BRIDGES,
   rules: RULES,
+  plugins: PLUGINS,
   proxy: PROXY,
   upstreams: UPSTREAMS,
   http_server: HTTP_SERVER,
