@@ -1,5 +1,7 @@
 // The examples of docs/embedding.md, as they stand there, against the library.
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import mqtt from 'mqtt';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createGateway, type EmbeddedGateway, GatewayError } from '../../src/index.ts';
@@ -30,8 +32,27 @@ describe('documentation of the library', () => {
     expect(await run(examples[1])).toEqual(['connected m1', 'm1 meter-1/power 230']);
   });
 
-  it('has a third example that gets a frame over inproc', async () => {
-    expect(await run(examples[2])).toEqual(['edge:21.5']);
+  it('has a third example, a plugin, that the gateway loads', async () => {
+    const folder = mkdtempSync(path.join(os.homedir(), '.tidegate-plugin-'));
+    writeFileSync(path.join(folder, 'my-plugin.mjs'), examples[2], { mode: 0o644 });
+    const file = path.join(folder, 'gateway.conf');
+    writeFileSync(file, 'listeners.tcp.bind = "127.0.0.1:0"\nplugins = ["./my-plugin.mjs"]\n');
+    const said: unknown[] = [];
+    const plugged = createGateway(
+      { file },
+      { log: (_, id, fields) => id === 'PLUGIN-SAYS' && said.push(fields?.text) },
+    );
+    try {
+      await plugged.start();
+      expect(said).toEqual(['ready']);
+    } finally {
+      await plugged.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('has a fourth example that gets a frame over inproc', async () => {
+    expect(await run(examples[3])).toEqual(['edge:21.5']);
   });
 });
 
