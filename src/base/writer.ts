@@ -11,6 +11,16 @@ export interface ByteSink {
   /** Several writes follow and may leave as one system call. */
   cork(): void;
   uncork(): void;
+  /**
+   * write() for one who goes on at once where he can: true = the system has taken all of it and all before it, or the
+   * connection has ended. False = what is left waits, and the bytes may not change until what is written next is done.
+   * Between cork() and uncork() it says nothing: `taken` tells afterwards.
+   */
+  offer?(bytes: Uint8Array): boolean;
+  /** What the last offer() has said, as it is now. */
+  readonly taken?: boolean;
+  /** Whether offer() is worth a try here: not under TLS and the like, where bytes are never taken at once. */
+  readonly offers?: boolean;
 }
 
 const LARGEST_BLOCK = 65_536;
@@ -57,6 +67,8 @@ export class BlockPool {
 
 /** Blocks in a row of which little is used before a peer gets smaller ones. */
 const LITTLE_BLOCKS = 8;
+/** Written behind what was offered and not taken at once: it is done when that is. */
+const NOTHING = Buffer.alloc(0);
 const NO_BLOCK = Buffer.alloc(0);
 /** Less room than this at the end of a block is left empty rather than filled with the beginning of a long piece. */
 const ROOM_BYTES = 1024;
@@ -142,6 +154,11 @@ export class Writer implements Flushable {
   flush(): void {
     const sink = this.sink;
     if (sink === null) return;
+    if (sink.offers === true) {
+      if (this.full.length > 0) this.offerAll(sink);
+      else if (this.at > 0) this.offerBlock(sink);
+      return;
+    }
     if (this.full.length === 0) {
       if (this.at > 0) this.send(sink);
       return;
@@ -174,7 +191,51 @@ export class Writer implements Flushable {
     return this.sink === null;
   }
 
+  /** The open block alone, which the system mostly takes at once: nothing is then scheduled for later. */
+  private offerBlock(sink: ByteSink): void {
+    const before = this.queuedBytes - this.at;
+    const piece = this.takeBlock();
+    const { bytes, block } = piece;
+    if (before === 0 && sink.offer?.(bytes) === true) {
+      if (block !== null) this.pool.give(block);
+      this.left(bytes.length);
+    } else if (before === 0) sink.write(NOTHING, () => this.done([piece], bytes.length));
+    else sink.write(bytes, () => this.done([piece], bytes.length));
+  }
+
+  /** Filled blocks and the open one, in one write. */
+  private offerAll(sink: ByteSink): void {
+    const pieces = this.full;
+    this.full = [];
+    if (this.at > 0) pieces.push(this.takeBlock());
+    let total = 0;
+    sink.cork();
+    for (const { bytes } of pieces) {
+      sink.offer?.(bytes);
+      total += bytes.length;
+    }
+    sink.uncork();
+    if (sink.taken === true) this.done(pieces, total);
+    else sink.write(NOTHING, () => this.done(pieces, total));
+  }
+
+  private done(pieces: readonly Piece[], bytes: number): void {
+    for (const piece of pieces) this.free(piece);
+    this.left(bytes);
+  }
+
+  /** The sink has taken so much. */
+  private left(bytes: number): void {
+    if (this.sink === null) return;
+    this.queuedBytes -= bytes;
+    if (this.onRoom !== null) this.onRoom();
+  }
+
   private send(sink: ByteSink): void {
+    this.confirm(sink, this.takeBlock());
+  }
+
+  private takeBlock(): Piece {
     const block = this.block;
     const bytes = block.subarray(0, this.at);
     // A peer that uses little of its blocks gets smaller ones: broadcasts to many idle peers stay small. Not at the
@@ -187,15 +248,13 @@ export class Writer implements Flushable {
     this.block = NO_BLOCK;
     this.view.clear();
     this.at = 0;
-    this.confirm(sink, { bytes, block, shared: null });
+    return { bytes, block, shared: null };
   }
 
   private confirm(sink: ByteSink, piece: Piece): void {
     sink.write(piece.bytes, () => {
       this.free(piece);
-      if (this.sink === null) return;
-      this.queuedBytes -= piece.bytes.length;
-      if (this.onRoom !== null) this.onRoom();
+      this.left(piece.bytes.length);
     });
   }
 

@@ -57,7 +57,7 @@ export class Flow {
     this.sink = sink;
     this.onFlushed = onFlushed;
     this.lent = source.kind === 'memory' || source.kind === 'ws' || source.kind === 'wss';
-    this.offers = sink.offer !== undefined && (sink.kind === 'tcp' || sink.kind === 'unix');
+    this.offers = sink.offers === true;
     this.onChunk = this.counting((chunk) => this.send(chunk));
   }
 

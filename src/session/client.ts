@@ -137,6 +137,7 @@ export class Client implements Arriving, ServedPeer, PacketHandler {
   }
 
   private roomCame(): void {
+    if (this.state === 'closed') return;
     this.served?.session.outbox.pump();
     this.stall.moved(this.writer, this.core.limits.outbox.writeBuffer);
   }

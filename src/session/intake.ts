@@ -5,7 +5,7 @@
  * Large enough that a busy sender is read with few calls; small enough that what one read brings fits the queue of a
  * peer that reads (send_buffer of a bridge), which can hand nothing to the system before the turn ends.
  */
-const WHOLE_BYTES = 65_536;
+const WHOLE_BYTES = 262_144;
 /**
  * A sender of large packets is first asked for the beginning of the next, which is then read to a buffer of its own.
  */

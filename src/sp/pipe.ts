@@ -6,7 +6,7 @@
 import type { Timer } from '../base/clock.ts';
 import type { Flushable } from '../base/turn.ts';
 import { copyWords, WordView } from '../base/words.ts';
-import { type ByteSink, copyBytes, Writer } from '../base/writer.ts';
+import { copyBytes, Writer } from '../base/writer.ts';
 import {
   encodeGreeting,
   type FrameFault,
@@ -17,6 +17,7 @@ import {
   writeFrameHeader,
 } from '../codec/sp.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
+import { CountingSink } from './countingsink.ts';
 import { FrameQueue } from './framequeue.ts';
 import { appendFrames } from './frames.ts';
 import { MessageWriter } from './messagewriter.ts';
@@ -32,6 +33,8 @@ const FRAME_TIMEOUT_MS = 30_000;
  * two turns.
  */
 const WINDOW_BYTES = 262_144;
+/** And what one turn may bring beyond that to a peer that had taken everything, where it shows only afterwards. */
+const TURN_BYTES = 1_048_576;
 /** Hop counts that pair1 lets pass (nng: NNG_OPT_MAXTTL is 8). */
 const MAX_HOPS = 8;
 
@@ -69,6 +72,9 @@ export class Pipe implements Peer, Flushable {
   /** Bytes of all messages that were ever sent here, and how many of them the transport has taken. */
   private sentBytes = 0;
   private takenBytes = 0;
+  /** The turn in which the window was exceeded last, and by how much it may be there. */
+  private overTurn = -1;
+  private overBytes = 0;
   /**
    * drop_newest: the queue was full and has not been empty since. Dropping goes on, so that a slow peer has one gap and
    * not many.
@@ -88,7 +94,8 @@ export class Pipe implements Peer, Flushable {
     this.overhead = (framing === 'ipc' ? IPC_HEADER_BYTES : TCP_HEADER_BYTES) + this.hopBytes;
     this.window = Math.min(WINDOW_BYTES, context.options.sendBuffer);
     const whole = framing === 'message';
-    this.writer = whole ? null : new Writer(context.turn, context.pool, this.counting(), () => this.roomMade());
+    const sink = new CountingSink(connection, (bytes, error) => this.took(bytes, error));
+    this.writer = whole ? null : new Writer(context.turn, context.pool, sink, () => this.roomMade());
     this.messages = whole ? new MessageWriter(connection, this.hopBytes, (bytes, e) => this.confirmed(bytes, e)) : null;
     this.queue = new FrameQueue(context.pool, framing === 'ipc' ? 1 : 0);
     this.greeting = new GreetingReader(row.peer);
@@ -149,8 +156,7 @@ export class Pipe implements Peer, Flushable {
   /** Whether a body of `bytes` would go out now: nothing waits before it, and the transport has not much left to do. */
   takes(bytes: number): boolean {
     if (this.queue.frames > 0) return false;
-    const unsent = this.unconfirmed();
-    return unsent === 0 || unsent + bytes + this.overhead <= this.window;
+    return this.unconfirmed() === 0 || this.hasRoom(bytes + this.overhead);
   }
 
   /** Whether a body of `bytes` would be queued or sent rather than dropped. */
@@ -165,14 +171,14 @@ export class Pipe implements Peer, Flushable {
     this.sentBytes += total;
     if (this.queue.frames === 0) {
       if (writer !== null) {
-        if (writer.queuedBytes + total <= this.window || writer.queuedBytes === 0) {
+        if (writer.queuedBytes === 0 || this.hasRoom(total)) {
           writer.reserve(total);
           this.put(writer.block, writer.at, head, body, start, end);
           writer.advance(total);
           this.messagesSent++;
           return;
         }
-      } else if (messages !== null && (messages.pendingBytes === 0 || messages.pendingBytes + total <= this.window)) {
+      } else if (messages !== null && (messages.pendingBytes === 0 || this.hasRoom(total))) {
         messages.send(head, body, start, end);
         this.messagesSent++;
         return;
@@ -188,9 +194,17 @@ export class Pipe implements Peer, Flushable {
   sendReady(head: Uint8Array, source: Uint8Array, spans: Int32Array, from: number, count: number): number {
     const { writer } = this;
     if (writer === null || this.hopBytes > 0 || this.queue.frames > 0) return from;
-    const before = writer.queuedBytes;
-    const next = appendFrames(writer, this.window, this.framing === 'ipc', head, source, spans, from, count);
-    this.sentBytes += writer.queuedBytes - before;
+    let next = from;
+    for (;;) {
+      const before = writer.queuedBytes;
+      next = appendFrames(writer, this.window, this.framing === 'ipc', head, source, spans, next, count);
+      const { queuedBytes } = writer;
+      this.sentBytes += queuedBytes - before;
+      if (next === count) break;
+      // As in hasRoom().
+      writer.flush();
+      if (writer.queuedBytes === queuedBytes) break;
+    }
     this.messagesSent += next - from;
     return next;
   }
@@ -246,31 +260,37 @@ export class Pipe implements Peer, Flushable {
     }
   }
 
-  /** The connection as the writer's sink, counting what it has taken. */
-  private counting(): ByteSink {
-    const { connection } = this;
-    return {
-      write: (bytes, done) => {
-        const size = bytes.length;
-        connection.write(bytes, (error?: unknown) => {
-          this.took(size, error);
-          done();
-        });
-      },
-      cork: () => connection.cork(),
-      uncork: () => connection.uncork(),
-    };
-  }
-
   /** @param error set when the bytes went down with the connection */
   private took(bytes: number, error: unknown): void {
-    if ((error === undefined || error === null) && this.state !== 'closed') this.takenBytes += bytes;
+    if (error !== undefined && error !== null) return;
+    // A connection that was closed here takes nothing either, unless it was let finish.
+    if (this.state !== 'closed' && (this.closing === '' || this.state === 'ending')) this.takenBytes += bytes;
   }
 
   /** A message that was written whole has left, or has not. */
   private confirmed(bytes: number, error: unknown): void {
     this.took(bytes, error);
     this.roomMade();
+  }
+
+  /**
+   * Whether `bytes` more fit what the writer and the transport may hold. The system is given what there is before the
+   * answer is no: only a peer that does not read fills the queue, however much comes in one turn.
+   */
+  private hasRoom(bytes: number): boolean {
+    const { connection, context, messages, window, writer } = this;
+    if (writer === null) return Math.min(messages?.pendingBytes ?? 0, connection.queuedBytes) + bytes <= window;
+    if (writer.queuedBytes + bytes <= window) return true;
+    if (connection.offers === true) {
+      writer.flush();
+      return writer.queuedBytes + bytes <= window;
+    }
+    // What such a transport takes shows when the turn is over.
+    if (this.overTurn !== context.turn.number) {
+      this.overTurn = context.turn.number;
+      this.overBytes = connection.queuedBytes === 0 ? TURN_BYTES : 0;
+    }
+    return writer.queuedBytes + bytes <= window + this.overBytes;
   }
 
   private unconfirmed(): number {

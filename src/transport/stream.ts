@@ -47,6 +47,7 @@ export class StreamConnection implements Connection {
   readonly remoteAddress: string;
   readonly local: string;
   readonly tls: TlsInfo | null;
+  readonly offers: boolean;
   private readonly socket: Socket;
   /** The TCP socket under TLS, which alone can be reset. */
   private readonly carrier: Socket;
@@ -71,6 +72,7 @@ export class StreamConnection implements Connection {
     this.remoteAddress = peer.remoteAddress;
     this.local = peer.local;
     this.tls = tls;
+    this.offers = kind !== 'tls';
     socket.on('error', (error) => this.failed(error));
     socket.on('end', () => this.peerEnded());
     socket.on('close', () => this.closed());
@@ -78,6 +80,13 @@ export class StreamConnection implements Connection {
 
   get queuedBytes(): number {
     return this.socket.writableLength;
+  }
+
+  get taken(): boolean {
+    // What failed at once was not taken: it is told to the next write.
+    if (this.state !== 'open') return true;
+    const { socket } = this;
+    return socket.writableLength === 0 && socket.errored === null && !socket.destroyed;
   }
 
   onData(handler: (chunk: Buffer) => void): void {
@@ -138,7 +147,7 @@ export class StreamConnection implements Connection {
     if (this.state !== 'open') return true;
     // Without a callback: Node then schedules nothing for after the write.
     this.socket.write(bytes);
-    return this.socket.writableLength === 0;
+    return this.taken;
   }
 
   cork(): void {

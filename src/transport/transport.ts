@@ -117,12 +117,6 @@ export interface Connection extends ByteSink {
    * changed then.
    */
   fill?(intake: Intake): boolean;
-  /**
-   * write() for one who goes on at once where he can: true = the system has taken all of it, or the connection has
-   * ended. False = what is left waits, and the bytes may not change until what is written next is done. Not under TLS
-   * and the like, where bytes are never taken at once.
-   */
-  offer?(bytes: Uint8Array): boolean;
   onClose(handler: (reason: CloseReason) => void): void;
   /** The peer has sent its last byte; writing is still possible. Without a handler the connection ends by itself. */
   onEnd(handler: () => void): void;

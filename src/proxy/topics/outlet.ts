@@ -29,7 +29,7 @@ export class Outlet {
   constructor(sink: Connection, onFull: (full: boolean) => void) {
     this.sink = sink;
     this.onFull = onFull;
-    this.offers = sink.offer !== undefined && (sink.kind === 'tcp' || sink.kind === 'unix');
+    this.offers = sink.offers === true;
   }
 
   /** Sends bytes that stay as they are until they are taken. */
