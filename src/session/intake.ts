@@ -2,8 +2,8 @@
 // memory of any connection, and reads are as large as what has come. Made by the engines, used by reader.ts.
 
 /**
- * Large enough that a busy sender is read with few calls; small enough that what one read brings fits the queue of a
- * peer that reads (send_buffer of a bridge), which can hand nothing to the system before the turn ends.
+ * Large enough that a busy sender is read with few calls. What one read brings may be more than the queue of a peer
+ * holds (send_buffer of a bridge): a pipe hands over to the system before it drops.
  */
 const WHOLE_BYTES = 262_144;
 /**

@@ -156,7 +156,7 @@ export class Pipe implements Peer, Flushable {
   /** Whether a body of `bytes` would go out now: nothing waits before it, and the transport has not much left to do. */
   takes(bytes: number): boolean {
     if (this.queue.frames > 0) return false;
-    return this.unconfirmed() === 0 || this.hasRoom(bytes + this.overhead);
+    return this.unconfirmed() === 0 || this.hasRoom(bytes + this.overhead, 0);
   }
 
   /** Whether a body of `bytes` would be queued or sent rather than dropped. */
@@ -171,14 +171,14 @@ export class Pipe implements Peer, Flushable {
     this.sentBytes += total;
     if (this.queue.frames === 0) {
       if (writer !== null) {
-        if (writer.queuedBytes === 0 || this.hasRoom(total)) {
+        if (writer.queuedBytes === 0 || this.hasRoom(total, TURN_BYTES)) {
           writer.reserve(total);
           this.put(writer.block, writer.at, head, body, start, end);
           writer.advance(total);
           this.messagesSent++;
           return;
         }
-      } else if (messages !== null && (messages.pendingBytes === 0 || this.hasRoom(total))) {
+      } else if (messages !== null && (messages.pendingBytes === 0 || this.hasRoom(total, TURN_BYTES))) {
         messages.send(head, body, start, end);
         this.messagesSent++;
         return;
@@ -275,9 +275,10 @@ export class Pipe implements Peer, Flushable {
 
   /**
    * Whether `bytes` more fit what the writer and the transport may hold. The system is given what there is before the
-   * answer is no: only a peer that does not read fills the queue, however much comes in one turn.
+   * answer is no: only a peer that does not read fills the queue, however much comes in one turn. `turnBytes` is what
+   * one turn may bring beyond the window where that shows only afterwards: none, where other peers could have it.
    */
-  private hasRoom(bytes: number): boolean {
+  private hasRoom(bytes: number, turnBytes: number): boolean {
     const { connection, context, messages, window, writer } = this;
     if (writer === null) return Math.min(messages?.pendingBytes ?? 0, connection.queuedBytes) + bytes <= window;
     if (writer.queuedBytes + bytes <= window) return true;
@@ -290,7 +291,7 @@ export class Pipe implements Peer, Flushable {
       this.overTurn = context.turn.number;
       this.overBytes = connection.queuedBytes === 0 ? TURN_BYTES : 0;
     }
-    return writer.queuedBytes + bytes <= window + this.overBytes;
+    return writer.queuedBytes + bytes <= window + Math.min(this.overBytes, turnBytes);
   }
 
   private unconfirmed(): number {

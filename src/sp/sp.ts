@@ -5,6 +5,7 @@
 // 01 before each.
 //
 // Map (made by `make docs`):
+//   countingsink.ts          The transport of a pipe as its writer sees it
 //   endpoint.ts              Listeners and dialers of a native socket
 //   framequeue.ts            Messages that wait for one slow pipe, as wire frames in blocks: first in, first out
 //   frames.ts                Many frames of one head for one pipe, written into its output block in a row
