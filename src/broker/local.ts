@@ -127,6 +127,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
 
   subscribe(subscription: LocalSubscription): void {
     const target = new LocalTarget(this.options.clientId, subscription);
+    if (this.options.kind === 'bridge' && !this.targets.has(subscription)) this.core.intake.bridge(1);
     this.targets.set(subscription, target);
     this.core.router.subscribe({
       topicFilter: subscription.topicFilter,
@@ -146,6 +147,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
     const target = this.targets.get(subscription);
     if (target === undefined) return;
     this.targets.delete(subscription);
+    if (this.options.kind === 'bridge') this.core.intake.bridge(-1);
     this.core.router.unsubscribe(target, subscription.topicFilter);
   }
 
