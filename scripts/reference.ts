@@ -159,9 +159,21 @@ function tomlTable(title: string, key: Key<unknown>, path: string, active: boole
   return [...text, active ? header : `#${header}`, ...here, ...below];
 }
 
+function tomlKey(name: string, key: Key<unknown>): string[] {
+  const { value, isDefault } = sample(key);
+  const line = `${name} = ${literal(value, 'toml')}`;
+  return [...wrap(explain(key), ''), ...(isDefault ? [line] : off([line], ''))];
+}
+
 /** etc/tidegate.reference.toml */
 export function referenceToml(): string {
-  const parts = shown(SECTIONS).map(([name, key]) => tomlTable(name, key, name, isActive(key, name), false).join('\n'));
+  const sections = shown(SECTIONS);
+  // A key beside the sections would belong to the table before it.
+  const single = sections.filter(([, key]) => !isBlock(key)).map(([name, key]) => tomlKey(name, key).join('\n'));
+  const tables = sections
+    .filter(([, key]) => isBlock(key))
+    .map(([name, key]) => tomlTable(name, key, name, isActive(key, name), false).join('\n'));
+  const parts = [...single, ...tables];
   return `${[HEAD('TOML').join('\n'), ...parts].join('\n\n')}\n`;
 }
 
@@ -216,7 +228,7 @@ export function referenceMarkdown(foreign: Fields): string {
   ];
   for (const [name, key] of Object.entries(SECTIONS)) {
     const title = key.inside?.kind === 'named' ? `${name}.<name>` : name;
-    const rows = markdownRows(fieldsOf(key), `${title}.`);
+    const rows = isBlock(key) ? markdownRows(fieldsOf(key), `${title}.`) : markdownRows({ [name]: key }, '');
     parts.push(`## ${name}`, key.doc.text, ['| key | type | default | |', '|---|---|---|---|', ...rows].join('\n'));
   }
   const rows = [...ignoredRows(SECTIONS, ''), ...ignoredRows(foreign, '')];
