@@ -11,12 +11,13 @@ import { fromBase64, payloadFields } from './text.ts';
 const MOST_SECONDS = 60;
 const MOST_MESSAGES = 100;
 
-function shown({ name, enabled, matched, passed, dropped, lastError, config }: RuleView): JsonObject {
+function shown({ name, enabled, from, to, matched, passed, dropped, lastError, config }: RuleView): JsonObject {
   const error: Json =
     lastError === null
       ? null
       : { at: new Date(lastError.atMs).toISOString(), topic: lastError.topic, text: lastError.text };
-  return { matched, passed, dropped: { ...dropped }, last_error: error, ...config, name, enable: enabled };
+  const document = { from: [...from], to, ...config };
+  return { matched, passed, dropped: { ...dropped }, last_error: error, ...document, name, enable: enabled };
 }
 
 /** A document without what only tells how the rule is doing: a shown rule can be sent back. */

@@ -1,5 +1,8 @@
 // What admins change in the web console, in a real browser: a bridge to a remote broker added, seen to carry a message, changed and
 // removed; users of the console added and removed. Pictures are in the folder that harness/browser.ts names.
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import mqtt, { type MqttClient } from 'mqtt';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -14,6 +17,7 @@ let browser: Browser;
 let url: string;
 let opened: Opened | null = null;
 const clients: MqttClient[] = [];
+const folder = mkdtempSync(path.join(os.tmpdir(), 'console-admin-'));
 
 async function logIn(page: Page, user: string, password: string): Promise<void> {
   await page.getByLabel('User').fill(user);
@@ -63,6 +67,7 @@ describe.skipIf(missing !== null)(`changes in the console${missing === null ? ''
     await browser?.close();
     await gateway?.stop();
     await remote?.stop();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   test('a bridge to a broker is added, refused at its field, corrected, seen carrying, changed and removed', async () => {
@@ -145,4 +150,82 @@ describe.skipIf(missing !== null)(`changes in the console${missing === null ? ''
     await other.page.context().close();
     expect(opened?.complaints).toEqual([]);
   }, 60_000);
+
+  test('a rule is added, refused at its field, tried on a sample, seen counting, switched off and removed', async () => {
+    const page = await console('Rules');
+    await page.getByText('No rules yet.').waitFor();
+    await page.getByRole('button', { name: 'Add a rule' }).click();
+    const form = page.getByRole('dialog');
+    await form.getByLabel('Name').fill('hot');
+    await form.getByLabel('From: topic filters').fill('sensor/+/data');
+    await form.getByLabel('Where (CEL)').fill('payload.temp >');
+    await form.getByLabel('To: topic', { exact: true }).fill('alarm/{1}');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.locator('[aria-invalid=true]').waitFor();
+    expect(await form.getByLabel('Where (CEL)').getAttribute('aria-invalid')).toBe('true');
+    await picture(page, 'rule-refused');
+    await form.getByLabel('Where (CEL)').fill('payload.temp > 20');
+    expect(await form.locator('[aria-invalid=true]').count()).toBe(0);
+    await form.getByRole('button', { name: 'Add a key' }).click();
+    await form.getByRole('textbox', { name: 'Key 1' }).fill('t');
+    await form.getByLabel('Expression 1').fill('payload.temp');
+    await form.getByRole('button', { name: 'Test this rule' }).click();
+    await form.getByLabel('Topic of the message').fill('sensor/k1/data');
+    await form.getByLabel('Payload', { exact: true }).fill('{"temp":21.5}');
+    await form.getByText('{"t":21.5}').waitFor();
+    await form.getByText('alarm/k1').waitFor();
+    await picture(page, 'rule-form');
+    expect(await faults(page)).toEqual([]);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Rule hot added.').waitFor();
+
+    const client = await device(gateway);
+    const got = received(client);
+    await client.subscribeAsync('alarm/#');
+    await client.publishAsync('sensor/k1/data', '{"temp":30}', { qos: 1 });
+    await client.publishAsync('sensor/k1/data', '{"temp":3}', { qos: 1 });
+    expect(await got).toBe('alarm/k1 {"t":30}');
+    await page.getByText('2 received').waitFor();
+    await page.getByText('1 filtered').waitFor();
+    await picture(page, 'rules');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await picture(page, 'rules-phone');
+    expect(await faults(page)).toEqual([]);
+
+    await page.getByLabel('Rule hot on').click();
+    await page.getByText('Rule hot is off.').waitFor();
+    await page.getByRole('button', { name: 'Remove rule hot' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('No rules yet.').waitFor();
+  });
+
+  test('a bridge of requests and one with a preset are added, and show their settings when changed', async () => {
+    const page = await console('Bridges');
+    await page.getByRole('button', { name: 'Add a bridge' }).click();
+    const form = page.getByRole('dialog');
+    await form.getByLabel('Direction').selectOption('req');
+    await form.getByLabel('Name').fill('ask');
+    await form.getByLabel('Topic filter of requests').fill('ask/#');
+    await picture(page, 'bridge-req');
+    expect(await faults(page)).toEqual([]);
+    await form.getByLabel('Addresses, one per line').fill(`ipc://${folder}/ask.ipc`);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+
+    await page.getByRole('button', { name: 'Add a bridge' }).click();
+    await form.getByLabel('Direction').selectOption('pair');
+    await form.getByLabel('Name').fill('rules-engine');
+    await form.getByLabel('Preset').selectOption('ekuiper');
+    await picture(page, 'bridge-preset');
+    expect(await faults(page)).toEqual([]);
+    await form.getByLabel('Addresses, one per line').fill(`ipc://${folder}/e.ipc`);
+    await form.getByLabel('MQTT topic filter').fill('sensor/#');
+    await form.getByLabel('MQTT topic', { exact: true }).fill('ekuiper/result');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+    expect(gateway.gateway.bridges.get('req', 'ask')).toMatchObject({ state: 'listening' });
+    expect(gateway.gateway.bridges.get('pair', 'rules-engine')).toMatchObject({ state: 'listening' });
+    await page.getByRole('button', { name: 'Change bridge rules-engine' }).click();
+    expect(await form.getByLabel('Preset').inputValue()).toBe('ekuiper');
+  });
 });

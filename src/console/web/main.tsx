@@ -14,6 +14,7 @@
 //   lib/rates.ts             Counters over time as rates: a bounded series of samples for charts
 //   lib/remotedoc.ts         The document of a bridge to a remote broker as a form holds it, and back
 //   lib/route.ts             Which page is shown: the part of the address behind "#/"
+//   lib/ruledoc.ts           The document of a rule as a form holds it, and back; which field a problem belongs to
 //   lib/settings.ts          The effective configuration beside its defaults, key by key
 //   lib/store.ts             A value that pages watch
 //   lib/theme.ts             Light, dark, or what the system says
@@ -34,7 +35,11 @@
 //   pages/overview.tsx       Overview: what goes in and out now and in the last ten minutes, how the gateway itself is
 //   pages/proxy.tsx          Proxy: pools with the health of their servers
 //   pages/remoteform.tsx     Adding and changing a bridge to a remote broker: where it is, as whom
+//   pages/requestfields.tsx  The fields of bridges for requests: rules of a req bridge, topics of a rep bridge
+//   pages/ruleform.tsx       Adding and changing a rule: what it takes, its expressions
+//   pages/rules.tsx          Rules: what each takes, asks, builds and where it sends, with its counters; add, change
 //   pages/ruletester.tsx     What a rule would do with one message or frame, byte by byte
+//   pages/ruletrial.tsx      What a rule would do with one message, or does with the messages of the next seconds
 //   pages/security.tsx       Security: who may come in through which listener, what decides on rights
 //   pages/topicdetail.tsx    One topic of the topic page: how much comes on it, its retained value, who gets it
 //   pages/topics.tsx         Topics: what is published, retained messages and subscriptions as one tree of levels

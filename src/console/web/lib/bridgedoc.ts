@@ -31,13 +31,30 @@ export interface RuleForm {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
+/** A rule of a req bridge while it is edited; "" = the default. */
+export interface RequestForm {
+  readonly local_topic: string;
+  readonly response_topic: string;
+  readonly timeout: string;
+  readonly qos: string;
+  readonly enable: boolean;
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
 export interface BridgeForm {
   readonly type: BridgeType;
   readonly name: string;
   readonly enable: boolean;
   readonly mode: string;
+  /** "" = none. */
+  readonly preset: string;
   /** One URL a line. */
   readonly urls: string;
+  /** Of a req bridge. */
+  readonly requests: readonly RequestForm[];
+  /** Of a rep bridge: one filter a line, and whether requests may publish. */
+  readonly topics: string;
+  readonly publish: boolean;
   readonly forwards: readonly RuleForm[];
   readonly subscription: readonly RuleForm[];
   /** JSON object with all other keys. */
@@ -49,7 +66,7 @@ export function emptyRule(): RuleForm {
     local_topic: '',
     remote_topic: '',
     nng_delimiter: ':',
-    qos: '0',
+    qos: '',
     retain: '',
     match: 'prefix',
     frame: '',
@@ -61,6 +78,16 @@ export function emptyRule(): RuleForm {
   };
 }
 
+export function emptyRequest(): RequestForm {
+  return { local_topic: '', response_topic: '', timeout: '', qos: '', enable: true, more: {} };
+}
+
+/** The presets that a bridge of this type may have. */
+export function presetsOf(type: BridgeType): readonly string[] {
+  if (type === 'pair') return ['ekuiper', 'neuron', 'nngproxy'];
+  return type === 'pub' || type === 'sub' ? ['nngproxy'] : [];
+}
+
 /** The lists of rules that a bridge of this type has. */
 export function listsOf(type: BridgeType): readonly RuleList[] {
   return waysOf(type).map((way) => (way === 'out' ? 'forwards' : 'subscription'));
@@ -70,7 +97,8 @@ export type RuleList = 'forwards' | 'subscription';
 export function emptyBridge(type: BridgeType): BridgeForm {
   const lists = listsOf(type);
   return {
-    ...{ type, name: '', enable: true, mode: 'listen', urls: '', more: '' },
+    ...{ type, name: '', enable: true, mode: 'listen', preset: '', urls: '', more: '', topics: '', publish: false },
+    requests: type === 'req' ? [emptyRequest()] : [],
     forwards: lists.includes('forwards') ? [emptyRule()] : [],
     subscription: lists.includes('subscription') ? [emptyRule()] : [],
   };
@@ -83,7 +111,7 @@ const RULE_KEYS = [
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
   ...['type', 'name', 'enable', 'mode', 'pub_url', 'sub_url', 'push_url', 'pull_url', 'pair_url'],
-  ...['req_url', 'rep_url'],
+  ...['req_url', 'rep_url', 'preset', 'requests', 'topics', 'publish'],
   ...['forwards', 'subscription', 'kind', 'state', 'last_error', 'clientId', 'endpoints', 'peers', 'rules', 'taking'],
   ...['waiting', 'remote', 'refused', 'unmatched', 'dropped', 'queuedBytes'],
 ];
@@ -109,20 +137,70 @@ export function ruleForm(rule: Rule): RuleForm {
   };
 }
 
+const REQUEST_KEYS = ['local_topic', 'response_topic', 'timeout', 'qos', 'enable'];
+
+function requestForm(rule: Rule): RequestForm {
+  return {
+    local_topic: rule.local_topic ?? '',
+    response_topic: String(rule.response_topic ?? ''),
+    timeout: String(rule.timeout ?? ''),
+    qos: String(rule.qos ?? ''),
+    enable: rule.enable ?? true,
+    more: without(rule, REQUEST_KEYS),
+  };
+}
+
+function linesOf(value: unknown): string {
+  const list = (value ?? []) as string | readonly string[];
+  return (typeof list === 'string' ? [list] : list).join('\n');
+}
+
+function listOf(lines: string): string[] {
+  return lines
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
 export function bridgeForm(bridge: Bridge): BridgeForm {
   const type = bridge.type ?? 'pub';
-  const urls = (bridge[`${type}_url`] ?? []) as string | readonly string[];
   const more = without(bridge, SHOWN_KEYS);
   return {
     type,
     name: bridge.name,
     enable: bridge.enable,
     mode: bridge.mode ?? 'listen',
-    urls: (typeof urls === 'string' ? [urls] : urls).join('\n'),
+    preset: bridge.preset === undefined || bridge.preset === 'none' ? '' : String(bridge.preset),
+    urls: linesOf(bridge[`${type}_url`]),
+    requests: ((bridge.requests ?? []) as readonly Rule[]).map(requestForm),
+    topics: type === 'rep' ? linesOf(bridge.topics) : '',
+    publish: bridge.publish === true,
     forwards: (bridge.forwards ?? []).map(ruleForm),
     subscription: (bridge.subscription ?? []).map(ruleForm),
     more: Object.keys(more).length === 0 ? '' : JSON.stringify(more, null, 2),
   };
+}
+
+function numeric(text: string): number | string {
+  return /^\d+$/.test(text) ? Number(text) : text;
+}
+
+function requestDocument(rule: RequestForm): Record<string, unknown> {
+  const { more, enable, local_topic, response_topic, timeout, qos } = rule;
+  return {
+    ...more,
+    enable,
+    local_topic,
+    ...(response_topic === '' ? {} : { response_topic }),
+    ...(timeout === '' ? {} : { timeout }),
+    ...(qos === '' ? {} : { qos: numeric(qos) }),
+  };
+}
+
+/** What only bridges for requests have. */
+function requestKeys({ type, requests, topics, publish }: BridgeForm): Record<string, unknown> {
+  if (type === 'req') return { requests: requests.map(requestDocument) };
+  return type === 'rep' ? { topics: listOf(topics), publish } : {};
 }
 
 /**
@@ -130,7 +208,6 @@ export function bridgeForm(bridge: Bridge): BridgeForm {
  * with it.
  */
 export function ruleDocument(type: Direction, rule: RuleForm): Record<string, unknown> {
-  const qos = /^\d+$/.test(rule.qos) ? Number(rule.qos) : rule.qos;
   const retain = rule.retain === 'true' ? true : rule.retain === 'false' ? false : rule.retain;
   return {
     ...rule.more,
@@ -138,7 +215,7 @@ export function ruleDocument(type: Direction, rule: RuleForm): Record<string, un
     local_topic: rule.local_topic,
     remote_topic: rule.remote_topic,
     nng_delimiter: rule.nng_delimiter,
-    qos,
+    ...(rule.qos === '' ? {} : { qos: numeric(rule.qos) }),
     ...(rule.retain === '' ? {} : { retain }),
     ...(type === 'sub' ? { match: rule.match } : {}),
     ...(rule.frame === '' ? {} : { frame: rule.frame }),
@@ -152,18 +229,19 @@ export function ruleDocument(type: Direction, rule: RuleForm): Record<string, un
 export function bridgeDocument(form: BridgeForm): { document: Record<string, unknown> } | { problem: Problem } {
   const other = otherKeys(form.more);
   if ('problem' in other) return other;
-  const urls = form.urls
-    .split('\n')
-    .map((url) => url.trim())
-    .filter((url) => url !== '');
+  const urls = listOf(form.urls);
+  const preset = presetsOf(form.type).includes(form.preset) ? form.preset : '';
   const lists = listsOf(form.type);
   const document = {
     ...other.more,
     type: form.type,
     name: form.name.trim(),
     enable: form.enable,
-    mode: form.mode,
-    [`${form.type}_url`]: urls,
+    ...(preset === '' ? {} : { preset }),
+    ...(form.mode === '' ? {} : { mode: form.mode }),
+    // A preset has an address.
+    ...(preset !== '' && urls.length === 0 ? {} : { [`${form.type}_url`]: urls }),
+    ...requestKeys(form),
     ...(lists.includes('forwards') ? { forwards: form.forwards.map((rule) => ruleDocument('pub', rule)) } : {}),
     ...(lists.includes('subscription')
       ? { subscription: form.subscription.map((rule) => ruleDocument('sub', rule)) }
@@ -188,7 +266,11 @@ export function fieldOf(pointer: string): string {
     if (index === undefined) return first;
     return key !== undefined && RULE_KEYS.includes(key) ? `${first}/${index}/${key}` : `${first}/${index}`;
   }
-  if (first === 'name' || first === 'type' || first === 'mode') return first;
+  if (first === 'requests') {
+    if (index === undefined) return first;
+    return key !== undefined && REQUEST_KEYS.includes(key) ? `requests/${index}/${key}` : `requests/${index}`;
+  }
+  if (['name', 'type', 'mode', 'preset', 'topics'].includes(first)) return first;
   return 'more';
 }
 

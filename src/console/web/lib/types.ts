@@ -70,6 +70,33 @@ export interface Bridge extends BridgeState {
   readonly [key: string]: unknown;
 }
 
+/** A rule of the gateway with its document and counters. */
+export interface RuleRow {
+  readonly name: string;
+  readonly enable: boolean;
+  readonly matched: number;
+  readonly passed: number;
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly last_error: { readonly at: string; readonly topic: string; readonly text: string } | null;
+  readonly from?: string | readonly string[];
+  readonly where?: string;
+  readonly set?: Readonly<Record<string, string>>;
+  readonly to?: string;
+  readonly to_nng?: string;
+  readonly changed?: string;
+  readonly [key: string]: unknown;
+}
+
+/** What a rule makes of one message, or why nothing. */
+export interface RuleOutcome {
+  readonly outcome: 'passed' | 'filtered' | 'error';
+  readonly reason?: string;
+  readonly topic?: string;
+  readonly qos?: number;
+  readonly retain?: boolean;
+  readonly payload_base64?: string;
+}
+
 export interface Client {
   readonly client_id: string;
   readonly username: string | null;

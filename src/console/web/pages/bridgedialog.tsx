@@ -23,6 +23,8 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ['push', 'MQTT → NNG (push)'],
   ['pull', 'NNG → MQTT (pull)'],
   ['pair', 'MQTT ↔ NNG (pair)'],
+  ['req', 'MQTT → NNG → MQTT (req)'],
+  ['rep', 'NNG → MQTT → NNG (rep)'],
   ['mqtt', 'MQTT ↔ MQTT'],
 ];
 

@@ -12,6 +12,7 @@ import {
   emptyBridge,
   emptyRule,
   listsOf,
+  presetsOf,
   type RuleForm,
   type RuleList,
 } from '../lib/bridgedoc.ts';
@@ -21,6 +22,7 @@ import { t } from '../lib/words.ts';
 import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { BridgeFrame, type Problems, RuleEditors, TraceField } from './bridgeframe.tsx';
+import { AnswerFields, RequestRules } from './requestfields.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 const RETAIN: Readonly<Record<Direction, readonly (readonly [string, string])[]>> = {
@@ -131,6 +133,7 @@ function RuleFields({ list, rule, index, problems, onRule, onRemove }: RuleProps
           value={rule.qos}
           onValue={(qos) => set({ qos })}
           options={[
+            ['', t('default')],
             ['0', '0'],
             ['1', '1'],
             ['2', '2'],
@@ -194,8 +197,9 @@ function RuleFieldset({
 }
 
 /** What depends on the type of a bridge. */
-function pick({ type, forwards, subscription }: BridgeForm): Pick<BridgeForm, 'type' | 'forwards' | 'subscription'> {
-  return { type, forwards, subscription };
+function pick(form: BridgeForm): Pick<BridgeForm, 'type' | 'forwards' | 'subscription' | 'requests'> {
+  const { type, forwards, subscription, requests } = form;
+  return { type, forwards, subscription, requests };
 }
 
 function problemsOf(error: unknown): Problems {
@@ -270,11 +274,22 @@ export function NngBridgeForm({
           problem={problems.get('name')}
           mono
         />
+        {presetsOf(form.type).length > 0 && (
+          <SelectField
+            label={t('Preset')}
+            value={form.preset}
+            onValue={(preset) => set({ preset, mode: preset === '' ? 'listen' : '' })}
+            options={[['', t('none')], ...presetsOf(form.type).map((preset) => [preset, preset] as const)]}
+            hint={t('Defaults that suit a known peer')}
+            problem={problems.get('preset')}
+          />
+        )}
         <SelectField
           label={t('Mode')}
           value={form.mode}
           onValue={(mode) => set({ mode })}
           options={[
+            ...(form.preset === '' ? [] : [['', t('as in the preset')] as const]),
             ['listen', t('listen: peers connect to this gateway')],
             ['dial', t('dial: this gateway connects to a peer')],
           ]}
@@ -291,6 +306,8 @@ export function NngBridgeForm({
           wide
         />
       </div>
+      {form.type === 'req' && <RequestRules form={form} problems={problems} set={set} />}
+      {form.type === 'rep' && <AnswerFields form={form} problems={problems} set={set} />}
       {listsOf(form.type).map((list) => (
         <RuleFieldset
           key={list}

@@ -8,7 +8,7 @@ import { adoptBridges, bridges as liveBridges, useLoaded } from '../lib/live.ts'
 import { remoteForm } from '../lib/remotedoc.ts';
 import { useStore } from '../lib/store.ts';
 import { directionOf } from '../lib/tracks.ts';
-import type { Bridge, BridgeState } from '../lib/types.ts';
+import type { Bridge, BridgeState, Rule } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { Flow } from '../ui/flow.tsx';
 import { KeepCheck } from '../ui/keepcheck.tsx';
@@ -43,6 +43,14 @@ function pathOf({ kind, type, name }: Bridge, verb = ''): string {
 
 function edited(bridge: Bridge): Edited {
   return bridge.kind === 'nng' ? { kind: 'nng', form: bridgeForm(bridge) } : { kind: 'mqtt', form: remoteForm(bridge) };
+}
+
+/** What goes from MQTT to the peers: rules, requests, or the topics that requests may ask for. */
+function sendingRules({ forwards, requests, topics }: Bridge): readonly Rule[] {
+  if (forwards !== undefined) return forwards;
+  if (Array.isArray(requests)) return requests.map((rule: Rule) => ({ ...rule, frame: rule.frame ?? 'payload' }));
+  const filters = typeof topics === 'string' ? [topics] : Array.isArray(topics) ? topics : [];
+  return filters.map((filter) => ({ local_topic: String(filter), frame: 'payload' }));
 }
 
 interface CardProps {
@@ -83,7 +91,7 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
       {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
         <p class="failed">{live.last_error}</p>
       )}
-      <Flow bridge={live} forwards={bridge.forwards ?? []} subscription={bridge.subscription ?? []} />
+      <Flow bridge={live} forwards={sendingRules(bridge)} subscription={bridge.subscription ?? []} />
     </Panel>
   );
 }

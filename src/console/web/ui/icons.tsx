@@ -4,6 +4,7 @@
 const PATHS: Readonly<Record<string, string>> = {
   overview: 'M4 19V9m5 10V5m5 14v-7m5 7V8',
   bridges: 'M3 8c3 0 3 8 9 8s6-8 9-8M3 16h5m8 0h5M3 8h0m18 0h0',
+  rules: 'M4 5h16l-6 7v7l-4-2v-5z',
   clients: 'M5 6h14v9H5zM9 19h6m-3-4v4',
   topics: 'M6 4v14h6M6 11h6m3-2h4v4h-4zm0 7h4v4h-4zM4 4h4',
   messages: 'M4 6h16v10H9l-5 4z',

@@ -18,6 +18,7 @@ import { LoginPage } from '../pages/login.tsx';
 import { MessagesPage } from '../pages/messages.tsx';
 import { OverviewPage } from '../pages/overview.tsx';
 import { ProxyPage } from '../pages/proxy.tsx';
+import { RulesPage } from '../pages/rules.tsx';
 import { SecurityPage } from '../pages/security.tsx';
 import { TopicsPage } from '../pages/topics.tsx';
 import { Icon, Mark } from './icons.tsx';
@@ -35,6 +36,7 @@ function pagesOf(user: Me, proxy: boolean): readonly PageRow[] {
   return [
     { id: 'overview', title: t('Overview'), page: OverviewPage },
     { id: 'bridges', title: t('Bridges'), page: BridgesPage },
+    { id: 'rules', title: t('Rules'), page: RulesPage },
     { id: 'clients', title: t('Clients'), page: ClientsPage },
     { id: 'topics', title: t('Topics'), page: TopicsPage },
     { id: 'messages', title: t('Messages'), page: MessagesPage },
@@ -131,7 +133,7 @@ function Console({ user }: { readonly user: Me }) {
         {t('Skip to the page')}
       </button>
       <header class="top">
-        <a class="brand" href={hrefOf('overview')}>
+        <a class="brand" href={hrefOf('overview')} aria-label="Tidegate">
           <Mark />
           <span>Tidegate</span>
         </a>
