@@ -160,6 +160,8 @@ export interface ListenerConfig {
   readonly proxyProtocol: boolean;
   /** Addresses and networks whose header is believed; empty = any. */
   readonly proxyProtocolFrom: readonly string[];
+  /** The header must tell of a verified certificate of the client. */
+  readonly proxyCertificate: boolean;
   /** Effective: the listener's own word, else that of auth, else the default rule. */
   readonly allowAnonymous: boolean;
   /** Instead of auth.password_file (and auth.password) for this listener; null = those of auth. */

@@ -18,7 +18,7 @@ const REJECTED = {
 } as const;
 
 /** The usual ones: their series are there from the start. */
-const REJECT_REASONS = ['descriptors', 'full', 'gone', 'proxy-untrusted'];
+const REJECT_REASONS = ['descriptors', 'full', 'gone', 'proxy-certificate', 'proxy-untrusted'];
 
 /** A lack of descriptors that comes back after this long is another one. */
 const QUIET_MS = 60_000;
@@ -84,6 +84,7 @@ export class Listeners {
         handshakeTimeoutMs: config.connectTimeoutMs,
         proxyProtocol: config.proxyProtocol,
         proxyProtocolFrom: config.proxyProtocolFrom,
+        proxyCertificate: config.proxyCertificate,
       },
       maxPacketBytes,
     );

@@ -27,6 +27,8 @@ export interface AcceptorOptions {
   readonly proxyProtocol: boolean;
   /** Whose header is believed; empty or left out = anybody's. */
   readonly proxyProtocolFrom?: readonly string[];
+  /** The header must tell of a verified certificate of the client. */
+  readonly proxyCertificate?: boolean;
   readonly handshakeTimeoutMs: number;
   readonly admit?: (remoteAddress: string) => string | null;
   /** Takes a socket on which nothing is left to wait for. */
@@ -183,7 +185,7 @@ export class Acceptor {
   private shakeHands(socket: Socket, peer: Peer): void {
     const { handshakeTimeoutMs, reject, proxyProtocol } = this.options;
     const handshake = new Handshake(socket, peer, handshakeTimeoutMs, reject, this.handshakes);
-    if (proxyProtocol) handshake.readProxyHeader(() => this.handOn(handshake));
+    if (proxyProtocol) handshake.readProxyHeader(this.options.proxyCertificate === true, () => this.handOn(handshake));
     else this.handOn(handshake);
   }
 

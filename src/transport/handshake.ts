@@ -47,8 +47,11 @@ export class Handshake {
     return this.state !== 'waiting';
   }
 
-  /** Reads the PROXY protocol header, puts back what follows it and calls `next`; a bad one ends the connection. */
-  readProxyHeader(next: () => void): void {
+  /**
+   * Reads the PROXY protocol header, puts back what follows it and calls `next`; a bad one ends the connection, and
+   * with `certificate` one that does not tell of a verified certificate of the client.
+   */
+  readProxyHeader(certificate: boolean, next: () => void): void {
     const { socket } = this;
     let held: Buffer = Buffer.alloc(0);
     const onEnd = (): void => this.fail(this.reasonOfClose());
@@ -71,6 +74,13 @@ export class Handshake {
       if (header.source !== null) {
         const { host, port } = header.source;
         this.peer = { remote: formatHostPort(host, port), remoteAddress: host, local: this.peer.local };
+      }
+      if (certificate) {
+        if (header.tls === null || header.tls.peer === null) {
+          this.fail('proxy-certificate');
+          return;
+        }
+        this.peer = { ...this.peer, tls: header.tls };
       }
       const after = chunk.subarray(header.bytes - held.length);
       if (after.length > 0) socket.unshift(after);

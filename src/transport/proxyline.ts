@@ -3,7 +3,7 @@
 // looked at. Source: the PROXY protocol, HAProxy, sections 2.1 (version 1), 2.2 (version 2), 2.2.7 (TLVs).
 //
 //  version 1   "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", at most 107 bytes
-//  version 2   0..11 signature | 12 version, command | 13 family, transport | 14..15 length | addresses, TLVs (skipped)
+//  version 2   0..11 signature | 12 version, command | 13 family, transport | 14..15 length | addresses, TLVs
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { type HostPort, plainAddress } from './address.ts';
 import type { TlsInfo } from './transport.ts';
@@ -14,6 +14,11 @@ export interface ProxyHeader {
   /** null: the header names no addresses (LOCAL, UNKNOWN, Unix sockets), those of the socket hold. */
   readonly source: HostPort | null;
   readonly destination: HostPort | null;
+  /**
+   * What the sender says of its client's TLS (section 2.2.7), null without it. `peer` is there for a certificate that
+   * was verified; of it the sender tells the common name alone.
+   */
+  readonly tls: TlsInfo | null;
 }
 
 const V1_LONGEST = 107;
@@ -52,13 +57,13 @@ function parseV1(bytes: Buffer): ProxyHeader | 'more' | 'bad' {
   if (bytes[end + 1] !== LF) return 'bad';
   const line = bytes.toString('latin1', 0, end);
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN '))
-    return { bytes: end + 2, source: null, destination: null };
+    return { bytes: end + 2, source: null, destination: null, tls: null };
   const words = line.split(' ');
   if (words.length !== 6) return 'bad';
   const source = endOf(words[1], words[2], words[4]);
   const destination = endOf(words[1], words[3], words[5]);
   if (source === null || destination === null) return 'bad';
-  return { bytes: end + 2, source, destination };
+  return { bytes: end + 2, source, destination, tls: null };
 }
 
 function endOf(family: string, address: string, portText: string): HostPort | null {
@@ -89,23 +94,61 @@ function parseV2(bytes: Buffer): ProxyHeader | 'more' | 'bad' {
   if (!local && length < ADDRESS_BYTES[family]) return 'bad';
   if (bytes.length < end) return 'more';
   const stream = (bytes[13] & 15) === 1;
-  if (local || !stream || family === 0 || family === 3) return { bytes: end, source: null, destination: null };
-  return family === 1 ? v4Header(bytes, end) : v6Header(bytes, end);
+  const tls = local ? null : readTls(bytes.subarray(V2_FIXED + ADDRESS_BYTES[family], end));
+  if (local || !stream || family === 0 || family === 3) return { bytes: end, source: null, destination: null, tls };
+  return family === 1 ? v4Header(bytes, end, tls) : v6Header(bytes, end, tls);
+}
+
+/** Type-length-value triples; null when they do not fill their place. */
+function triplesOf(bytes: Buffer): Map<number, Buffer> | null {
+  const found = new Map<number, Buffer>();
+  let at = 0;
+  while (at < bytes.length) {
+    if (at + 3 > bytes.length) return null;
+    const end = at + 3 + bytes.readUInt16BE(at + 1);
+    if (end > bytes.length) return null;
+    // Of a type that comes twice the first holds.
+    if (!found.has(bytes[at])) found.set(bytes[at], bytes.subarray(at + 3, end));
+    at = end;
+  }
+  return found;
+}
+
+/** Null too for what cannot be read: the addresses hold, a certificate is not told of. */
+function readTls(bytes: Buffer): TlsInfo | null {
+  const triples = triplesOf(bytes);
+  const ssl = triples?.get(SSL);
+  if (triples === null || ssl === undefined || ssl.length < SSL_FIXED || (ssl[0] & CLIENT_SSL) === 0) return null;
+  const inner = triplesOf(ssl.subarray(SSL_FIXED));
+  if (inner === null) return null;
+  const text = (value: Buffer | undefined): string => value?.toString('utf8') ?? '';
+  // Verified is 0, as what OpenSSL gives: sections 2.2.7 and PP2_TYPE_SSL.
+  const verified = (ssl[0] & CLIENT_CERTIFICATE) !== 0 && ssl.readUInt32BE(1) === 0;
+  const name = inner.get(SSL_CN);
+  return {
+    version: text(inner.get(SSL_VERSION)),
+    cipher: text(inner.get(SSL_CIPHER)),
+    serverName: triples.has(AUTHORITY) ? text(triples.get(AUTHORITY)) : null,
+    peer: verified
+      ? { commonName: name === undefined ? null : text(name), subject: '', fingerprint: '', pem: '' }
+      : null,
+  };
 }
 
 /** By family: unspecified, IPv4, IPv6, Unix. */
 const ADDRESS_BYTES = [0, 12, 36, 216] as const;
 
-function v4Header(bytes: Buffer, end: number): ProxyHeader {
+function v4Header(bytes: Buffer, end: number, tls: TlsInfo | null): ProxyHeader {
   const address = (at: number): string => bytes.subarray(at, at + 4).join('.');
   return {
     bytes: end,
     source: { host: address(16), port: bytes.readUInt16BE(24), path: null },
     destination: { host: address(20), port: bytes.readUInt16BE(26), path: null },
+    tls,
   };
 }
 
-function v6Header(bytes: Buffer, end: number): ProxyHeader {
+function v6Header(bytes: Buffer, end: number, tls: TlsInfo | null): ProxyHeader {
   const address = (at: number): string => {
     const groups: string[] = [];
     for (let i = 0; i < 16; i += 2) groups.push(bytes.readUInt16BE(at + i).toString(16));
@@ -115,6 +158,7 @@ function v6Header(bytes: Buffer, end: number): ProxyHeader {
     bytes: end,
     source: { host: address(16), port: bytes.readUInt16BE(48), path: null },
     destination: { host: address(32), port: bytes.readUInt16BE(50), path: null },
+    tls,
   };
 }
 
@@ -148,6 +192,8 @@ const SSL = 0x20;
 const SSL_VERSION = 0x21;
 const SSL_CN = 0x22;
 const SSL_CIPHER = 0x23;
+/** Client and verify, before what is told of them. */
+const SSL_FIXED = 5;
 const CLIENT_SSL = 0x01;
 /** The certificate came with this connection, and with this session. */
 const CLIENT_CERTIFICATE = 0x02 | 0x04;

@@ -14,6 +14,8 @@ export interface Peer {
   readonly remote: string;
   readonly remoteAddress: string;
   readonly local: string;
+  /** What a PROXY header says of the client's TLS, where that is believed. */
+  readonly tls?: TlsInfo | null;
 }
 
 /** The names of both ends of a TCP socket, taken while it is connected. */

@@ -38,7 +38,7 @@ class TcpListener implements Listener {
   }
 
   private take(socket: Socket, peer: Peer): void {
-    this.options.accept(new StreamConnection('tcp', socket, peer));
+    this.options.accept(new StreamConnection('tcp', socket, peer, peer.tls ?? null));
   }
 }
 

@@ -181,6 +181,11 @@ export interface ListenerOptions {
    */
   readonly proxyProtocolFrom?: readonly string[];
   /**
+   * The header has to tell of a certificate that the sender has verified (version 2), else the peer is rejected with
+   * "proxy-certificate". Connections without TLS of their own then have it as `tls`. False when left out.
+   */
+  readonly proxyCertificate?: boolean;
+  /**
    * Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null.
    */
   readonly admit?: (remoteAddress: string) => string | null;

@@ -71,7 +71,7 @@ class WsListener implements TlsListener {
       onSocket: (socket) => socket.destroy(),
       onHandshake: (handshake) => {
         if (this.door !== null) this.door.begin(handshake);
-        else this.request(handshake, handshake.socket, null);
+        else this.request(handshake, handshake.socket, handshake.peer.tls ?? null);
       },
     });
   }

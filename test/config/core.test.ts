@@ -25,6 +25,16 @@ describe('listeners', () => {
     expect(listeners[3].mode).toBe('0600');
   });
 
+  test('a certificate from the PROXY header needs one, and proxies that are believed', () => {
+    const text = (more: string): string =>
+      `listeners.tcp { bind = "0.0.0.0:1", proxy_protocol_certificate = username ${more} }`;
+    expect(problems(text(''))).toEqual([expect.stringContaining('needs proxy_protocol = true')]);
+    expect(warnings(text(', proxy_protocol = true')).join()).toContain('may claim any certificate');
+    const believed = text(', proxy_protocol = true, proxy_protocol_from = "10.0.0.1"');
+    expect(warnings(believed).filter((line) => line.includes('certificate'))).toEqual([]);
+    expect(config(believed).listeners).toMatchObject([{ proxyCertificate: true, identity: 'cn' }]);
+  });
+
   test('each but that of a Unix socket may say whose PROXY header is believed', () => {
     const text = `listeners {
       tcp { bind = "0.0.0.0:1", proxy_protocol = true, proxy_protocol_from = [ "10.0.0.0/8", "::1" ] }

@@ -200,7 +200,19 @@ describe('listeners', () => {
     for (const row of ['bind_interface eth0', 'tls_engine x', 'proxy_protocol_v2_require_tls true'])
       expect(codes(`listener 1884\nallow_anonymous true\n${row}`)).toEqual([3, 0]);
     expect(codes('listener 1884\ntls_keyform pem')).toEqual([0, 0]);
-    expect(codes('listener 1884\nenable_proxy_protocol 2\nrequire_certificate true')).toEqual([3, 0]);
+  });
+
+  test('a certificate that the PROXY header tells of is demanded, and is the identity', () => {
+    const head = 'allow_anonymous true\nlistener 1884 127.0.0.1\nenable_proxy_protocol 2\n';
+    expect(codes(`${head}require_certificate true`)).toEqual([0, 0]);
+    expect(of(`${head}require_certificate true`).listeners).toMatchObject([{ proxyCertificate: true, identity: null }]);
+    const named = of(`${head}require_certificate true\nuse_identity_as_username true`).listeners;
+    expect(named).toMatchObject([{ proxyCertificate: true, identity: 'cn' }]);
+    expect(of(`${head}use_identity_as_username true`).listeners).toMatchObject([{ proxyCertificate: true }]);
+    // Version 1 tells of no certificate: there the options mean nothing without TLS.
+    expect(of(`${head.replace('protocol 2', 'protocol 1')}require_certificate true`).listeners).toMatchObject([
+      { proxyCertificate: false },
+    ]);
   });
 
   test('keys of listeners are carried; without any the listener is closed', () => {

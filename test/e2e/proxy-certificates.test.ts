@@ -23,10 +23,10 @@ interface Place {
 }
 
 /** A proxy before the built-in broker that asks for certificates and takes clients without one. */
-async function proxy(authority: Authority, body: string): Promise<Place> {
+async function proxy(authority: Authority, body: string, pool = 'local'): Promise<Place> {
   const port = await freePort();
   const own = authority.issue({ name: 'proxy.test', alt: ['DNS:proxy.test'] });
-  const made = await testGateway(`${BASE}proxy.p { bind = "127.0.0.1:${port}", default = local, reject = connack
+  const made = await testGateway(`${BASE}proxy.p { bind = "127.0.0.1:${port}", default = ${pool}, reject = connack
   tls { keyfile = "${own.key}", certfile = "${own.cert}", cacertfile = "${authority.ca}", verify_peer = true, alpn = [ mqtt ] }
   ${body} }`);
   undo.push(() => made.stop());
@@ -139,5 +139,30 @@ describe.skipIf(!hasOpenssl())('the certificate of a client', () => {
     expect(made.gateway.broker.client('one')?.username).toBe(hex(openssl(pump, '-fingerprint', '-sha256')));
     await expect(join(fan, 'two')).rejects.toMatchObject({ code: 5 });
     await expect(join(null, 'three')).rejects.toMatchObject({ code: 5 });
+  });
+
+  it('is told to a server in the PROXY header, which takes its common name as user name and refuses who has none', async () => {
+    const authorityOfAll = authority();
+    const behind = await testGateway(`listeners.tcp { bind = "127.0.0.1:0", proxy_protocol = true,
+      proxy_protocol_from = "127.0.0.1", proxy_protocol_certificate = username }
+      persistence { enable = false }\nauth.allow_anonymous = false`);
+    undo.push(() => behind.stop());
+    const place = await proxy(
+      authorityOfAll,
+      `}\nupstreams.behind { servers = [ { addr = "127.0.0.1:${behind.port}" } ], send_proxy_protocol = v2`,
+      'behind',
+    );
+    const pump = authorityOfAll.issue({ name: 'pump-7' });
+    await place.join(pump, 'a');
+    expect([...behind.gateway.broker.clients()].map(({ clientId, username }) => [clientId, username])).toEqual([
+      ['a', 'pump-7'],
+    ]);
+    await expect(place.join(null, 'b')).rejects.toThrow();
+    const direct = connectAsync(`mqtt://127.0.0.1:${behind.port}`, {
+      reconnectPeriod: 0,
+      username: 'pump-7',
+      password: 'x',
+    });
+    await expect(direct).rejects.toThrow();
   });
 });

@@ -69,7 +69,7 @@ const BAD: [string, Buffer][] = [
 
 describe('parseProxyHeader', () => {
   it.each(GOOD)('reads %s', (_, bytes, source, destination) => {
-    expect(parseProxyHeader(bytes)).toEqual({ bytes: bytes.length, source, destination });
+    expect(parseProxyHeader(bytes)).toEqual({ bytes: bytes.length, source, destination, tls: null });
   });
 
   it.each(GOOD)('leaves what follows %s', (_, bytes) => {
@@ -134,13 +134,20 @@ describe('encodeProxyHeader', () => {
     };
     const header = encodeProxyHeader(2, six, six, most);
     expect(header.length).toBeLessThanOrEqual(PROXY_HEADER_LONGEST);
-    expect(parseProxyHeader(header)).toEqual({ bytes: header.length, source: six, destination: six });
+    expect(parseProxyHeader(header)).toMatchObject({ bytes: header.length, source: six, destination: six });
+    const { peer: told, ...rest } = most;
+    expect(parseProxyHeader(header)).toMatchObject({ tls: { ...rest, peer: { commonName: told.commonName } } });
     expect(encodeProxyHeader(1, four, four, tls)).toEqual(encodeProxyHeader(1, four, four));
   });
 
   it('writes both families as IPv6', () => {
     expect(encodeProxyHeader(1, four, six).toString()).toBe('PROXY TCP6 ::ffff:127.0.0.7 fe80::1:2 4711 1883\r\n');
-    expect(parseProxyHeader(encodeProxyHeader(2, four, six))).toEqual({ bytes: 52, source: four, destination: six });
+    expect(parseProxyHeader(encodeProxyHeader(2, four, six))).toEqual({
+      bytes: 52,
+      source: four,
+      destination: six,
+      tls: null,
+    });
   });
 
   it('says that it does not know names and missing addresses', () => {
@@ -150,6 +157,7 @@ describe('encodeProxyHeader', () => {
         bytes: 16,
         source: null,
         destination: null,
+        tls: null,
       });
     }
   });

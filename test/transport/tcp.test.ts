@@ -216,6 +216,57 @@ describe('listenTcp with the PROXY protocol', () => {
     expect(door.count).toBe(0);
   });
 
+  /** A header of version 2 for 192.0.2.9, with an SSL value (section 2.2.7): client bits, verification, common name. */
+  function told(client: number, verify: number, commonName: string, cut = 0): Buffer {
+    const name = Buffer.from(commonName);
+    const inner = Buffer.concat([
+      Buffer.from([0x22, 0, name.length]),
+      name,
+      Buffer.from([0x21, 0, 7]),
+      Buffer.from('TLSv1.3'),
+    ]);
+    const ssl = Buffer.concat([Buffer.from([client, 0, 0, 0, verify]), inner]);
+    const addresses = Buffer.from([192, 0, 2, 9, 192, 0, 2, 1, 0x11, 0x11, 0x07, 0x5b]);
+    const values = Buffer.concat([Buffer.from([0x20, 0, ssl.length]), ssl]).subarray(0, 3 + ssl.length - cut);
+    const body = Buffer.concat([addresses, values]);
+    const head = Buffer.from('0d0a0d0a000d0a515549540a2111', 'hex');
+    return Buffer.concat([head, Buffer.from([0, body.length]), body]);
+  }
+
+  it('a verified certificate that the header tells of is the one of the connection', async () => {
+    const door = new Door();
+    const [{ port }] = await listener(door, { proxyProtocol: true, proxyCertificate: true }).start();
+    await client(port, Buffer.concat([told(7, 0, 'pump-7'), Buffer.from('hello')]));
+    const connection = await door.next();
+    expect(connection).toMatchObject({ kind: 'tcp', remoteAddress: '192.0.2.9' });
+    expect(connection.tls).toMatchObject({ version: 'TLSv1.3', peer: { commonName: 'pump-7' } });
+  });
+
+  it.each([
+    ['version 1', Buffer.from(V1)],
+    ['no values', Buffer.from('0d0a0d0a000d0a515549540a2111000cc0000209c00002011111075b', 'hex')],
+    ['a connection of the proxy itself (LOCAL)', Buffer.from('0d0a0d0a000d0a515549540a20000000', 'hex')],
+    ['TLS without a certificate', told(1, 1, '')],
+    ['a certificate that was not verified', told(7, 1, 'pump-7')],
+    ['no TLS', told(6, 0, 'pump-7')],
+    ['values that are cut', told(7, 0, 'pump-7', 3)],
+  ])('closes a peer that has to tell of a certificate and sends %s', async (_, header) => {
+    const door = new Door();
+    const [{ port }] = await listener(door, { proxyProtocol: true, proxyCertificate: true }).start();
+    const socket = await client(port, header);
+    socket.resume();
+    await once(socket, 'close');
+    expect(await door.nextReason()).toBe('proxy-certificate');
+    expect(door.count).toBe(0);
+  });
+
+  it('does not take a certificate from a header where it is not asked to', async () => {
+    const door = new Door();
+    const [{ port }] = await listener(door, { proxyProtocol: true }).start();
+    await client(port, told(7, 0, 'pump-7'));
+    expect((await door.next()).tls).toBeNull();
+  });
+
   it('closes a peer that ends within the header, and tells a silent one apart', async () => {
     const door = new Door();
     const [{ port }] = await listener(door, { proxyProtocol: true }).start();

@@ -7,7 +7,7 @@ import type { Checked } from '../schema/key.ts';
 import { type SSL, type TCP, TLS_SERVER, type UNIX, type WS } from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
-import { checkSocketPath } from '../values.ts';
+import { checkSocketPath, isLoopback } from '../values.ts';
 import { address, proxyProtocolFrom, qos, tlsNames, tlsServer, tlsVersion } from './values.ts';
 
 type TcpKeys = Checked<typeof TCP>;
@@ -64,7 +64,16 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     const wrong = block.path === null ? 'is missing' : checkSocketPath(block.path);
     if (wrong !== null) sink.refuse(block, 'path', wrong);
     const path = block.path ?? '';
-    const unix = { bind: path, host: '', port: 0, path, mode: block.mode, group: block.group, proxyProtocolFrom: [] };
+    const unix = {
+      bind: path,
+      host: '',
+      port: 0,
+      path,
+      mode: block.mode,
+      group: block.group,
+      proxyProtocolFrom: [],
+      proxyCertificate: false,
+    };
     const open = { ipv6Only: false, paths: null };
     return { ...common, ...unix, ...open, tls: null, tlsNames: [], identity: null, origins: null };
   }
@@ -93,13 +102,24 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     paths: !isWs || path === 'any' ? null : path === '' ? ['/mqtt', '/'] : [path],
     ipv6Only: block.ipv6_only,
     proxyProtocolFrom: proxyProtocolFrom(block, [host], sink),
+    proxyCertificate: proxyCertificate(block, host, sink),
     mode: null,
     group: null,
     tls,
     tlsNames: names,
-    identity: 'keyfile' in block ? identityOf(block) : null,
+    identity: 'keyfile' in block ? identityOf(block) : block.proxy_protocol_certificate === 'username' ? 'cn' : null,
     origins: 'origins' in block && block.origins.length > 0 ? block.origins : null,
   };
+}
+
+/** Whether certificates come in the PROXY header: who is believed may be anybody he likes. */
+function proxyCertificate(block: TcpKeys | SslKeys, host: string, sink: Sink): boolean {
+  if (!('proxy_protocol_certificate' in block) || block.proxy_protocol_certificate === 'off') return false;
+  const key = 'proxy_protocol_certificate';
+  if (!block.proxy_protocol) sink.refuse(block, key, 'needs proxy_protocol = true');
+  if (block.proxy_protocol_from.length === 0 && !isLoopback(host))
+    sink.doubt(block, key, 'whoever can connect may claim any certificate; name the proxies in proxy_protocol_from');
+  return true;
 }
 
 /** TLS by pre-shared keys: neither side has a certificate. */

@@ -189,21 +189,26 @@ function placeLimits(settings: Settings, block: BlockNode, report: Report): void
     put(block, 'use_username_as_clientid', true, named.at);
 }
 
-/** The certificate of a client that came to the proxy is told in the header of version 2: it is not asked for here. */
+/**
+ * The certificate of a client that came to the proxy is told in the header of version 2, on listeners without TLS:
+ * mosquitto 2.1. Who asks for the identity and not for the certificate gets nobody in without one, as with TLS.
+ */
 function placeProxy(settings: Settings, block: BlockNode, tls: boolean, report: Report): void {
   const line = settings.line('enable_proxy_protocol');
   if (line === undefined) return;
   put(block, 'proxy_protocol', true, line.at);
   if (settings.number('enable_proxy_protocol') !== 2 || tls) return;
-  for (const key of ['require_certificate', 'use_identity_as_username']) {
-    const asked = settings.line(key);
-    if (asked === undefined || settings.flag(key) !== true) continue;
-    report.refuse(
-      asked.at,
-      key,
-      'certificates that the PROXY header tells of are not looked at: clients without one would be let in',
-    );
-  }
+  const required = settings.flag('require_certificate') === true ? settings.line('require_certificate') : undefined;
+  const identity =
+    settings.flag('use_identity_as_username') === true ? settings.line('use_identity_as_username') : undefined;
+  const asked = identity ?? required;
+  if (asked === undefined) return;
+  put(block, 'proxy_protocol_certificate', identity === undefined ? 'required' : 'username', asked.at);
+  report.change(
+    asked.at,
+    asked.key,
+    'mosquitto 2.1 takes the certificate from the PROXY header, as here; 2.0 ignores the option on a listener without TLS and lets everybody in',
+  );
 }
 
 // ---- TLS

@@ -203,6 +203,13 @@ export const PROXY_FROM = {
     example: ['10.0.0.0/8'],
   }),
 };
+/** Of listeners without TLS of their own. */
+const PROXY_CERTIFICATE = {
+  proxy_protocol_certificate: word(['off', 'required', 'username'], {
+    default: 'off',
+    text: 'Client certificate in the PROXY header (version 2): required = connections whose header does not tell of a verified one are closed; username = required, its common name is the username, and passwords are not checked.',
+  }),
+};
 const IDENTITY = {
   use_identity_as_username: flag({
     default: false,
@@ -252,7 +259,7 @@ function bind(fallback: string, path: boolean) {
   };
 }
 
-export const TCP = { ...bind('127.0.0.1:1883', false), ...IPV6_ONLY, ...LISTENER, ...PROXY_FROM };
+export const TCP = { ...bind('127.0.0.1:1883', false), ...IPV6_ONLY, ...LISTENER, ...PROXY_FROM, ...PROXY_CERTIFICATE };
 export const SSL = {
   ...bind('0.0.0.0:8883', false),
   ...IPV6_ONLY,
@@ -269,6 +276,7 @@ export const WS = {
   ...IPV6_ONLY,
   ...LISTENER,
   ...PROXY_FROM,
+  ...PROXY_CERTIFICATE,
   ...ORIGINS,
 };
 export const WSS = {
