@@ -40,7 +40,7 @@ async function proxy(authority: Authority, body: string, pool = 'local'): Promis
       ALPNProtocols: ['mqtt'],
       ...shown,
     };
-    const client = await connectAsync(`mqtts://127.0.0.1:${port}`, options);
+    const client = await connectAsync(`mqtts://127.0.0.1:${port}`, options, false);
     undo.push(() => client.endAsync(true));
     return client;
   };
@@ -158,11 +158,11 @@ describe.skipIf(!hasOpenssl())('the certificate of a client', () => {
       ['a', 'pump-7'],
     ]);
     await expect(place.join(null, 'b')).rejects.toThrow();
-    const direct = connectAsync(`mqtt://127.0.0.1:${behind.port}`, {
-      reconnectPeriod: 0,
-      username: 'pump-7',
-      password: 'x',
-    });
+    const direct = connectAsync(
+      `mqtt://127.0.0.1:${behind.port}`,
+      { reconnectPeriod: 0, username: 'pump-7', password: 'x' },
+      false,
+    );
     await expect(direct).rejects.toThrow();
   });
 });
