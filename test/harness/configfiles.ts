@@ -9,7 +9,7 @@ import { ConfigError } from '../../src/config/problem.ts';
 
 const made: string[] = [];
 afterAll(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true }), 120_000)
 });
 
 /** A new folder with these files; names may have folders in them. */
