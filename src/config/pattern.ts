@@ -6,6 +6,8 @@ import { setFlagsFromString } from 'node:v8';
 import { writeOut } from './counts.ts';
 
 const MAX_LENGTH = 1000;
+const UNBOUNDED =
+  'this pattern could take unbounded time: no back references, no look-around, no counts above 512 in all';
 
 /** The compiled pattern, or what is wrong with it. */
 export function compilePattern(source: string, ignoreCase: boolean): RegExp | string {
@@ -16,13 +18,26 @@ export function compilePattern(source: string, ignoreCase: boolean): RegExp | st
     const text = error instanceof Error ? error.message : '';
     return `not a regular expression (pattern): ${text.slice(text.lastIndexOf(': ') + 2).toLowerCase()}`;
   }
+  // Newer versions of V8 run it, older ones do not: a configuration is right or wrong everywhere.
+  if (looksBehind(source)) return UNBOUNDED;
   setFlagsFromString('--enable-experimental-regexp-engine');
   const text = ignoreCase ? bothCases(source) : source;
   // Counts that the engine does not run are written out, those that are small are left to it.
   const pattern = linear(text) ?? linear(writeOut(text));
-  return (
-    pattern ?? 'this pattern could take unbounded time: no back references, no look-around, no counts above 512 in all'
-  );
+  return pattern ?? UNBOUNDED;
+}
+
+/** Whether a valid pattern has (?<= or (?<! outside of escapes and classes. */
+function looksBehind(source: string): boolean {
+  let inClass = false;
+  for (let i = 0; i < source.length; i++) {
+    const c = source[i];
+    if (c === '\\') i++;
+    else if (c === '[') inClass = true;
+    else if (c === ']') inClass = false;
+    else if (!inClass && /^\(\?<[=!]/.test(source.slice(i, i + 4))) return true;
+  }
+  return false;
 }
 
 function linear(source: string | null): RegExp | null {

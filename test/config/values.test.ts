@@ -232,8 +232,18 @@ describe('patterns', () => {
   });
 
   test('what cannot run in linear time, or is no pattern, is refused', () => {
-    for (const source of ['(a)\\1', '(?=a)b', '(?<!a)b', 'a{1,1000}', '(?:(?:a{10}){10}){10}'])
+    for (const source of [
+      '(a)\\1',
+      '(?=a)b',
+      '(?<!a)b',
+      '\\\\(?<=a)b',
+      '[(](?<!a)b',
+      'a{1,1000}',
+      '(?:(?:a{10}){10}){10}',
+    ])
       expect(compilePattern(source, false)).toContain('unbounded time');
+    for (const source of ['(?<name>a)b', '[(?<!a]b', '\\(\\?<!a'])
+      expect(compilePattern(source, false)).toBeInstanceOf(RegExp);
     for (const source of ['(', '[a', '*', '\\'])
       expect(compilePattern(source, false)).toContain('not a regular expression');
     expect(compilePattern('x'.repeat(1001), false)).toContain('longer than 1000');

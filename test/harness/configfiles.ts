@@ -9,8 +9,8 @@ import { ConfigError } from '../../src/config/problem.ts';
 
 const made: string[] = [];
 afterAll(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true }), 120_000)
-});
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+}, 120_000);
 
 /** A new folder with these files; names may have folders in them. */
 export function folder(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
