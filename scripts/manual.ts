@@ -6,6 +6,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { wholeProgram } from '../src/cli/cli.ts';
+import { examplesOf } from '../src/cli/examples.ts';
 import type { Fields, Key } from '../src/config/schema/key.ts';
 import { SECTIONS } from '../src/config/schema/schema.ts';
 
@@ -62,6 +63,11 @@ function argumentsOf(command: Command): string[] {
   ];
 }
 
+function exampleLines(words: string): string[] {
+  const lines = examplesOf(words);
+  return lines.length === 0 ? [] : ['.PP', '.EX', ...lines.map((line) => roff(line)), '.EE'];
+}
+
 /** Subcommands in full on the page of their parent. */
 function subcommandsOf(command: Command, prefix: string): string[] {
   const help = command.createHelp();
@@ -74,6 +80,7 @@ function subcommandsOf(command: Command, prefix: string): string[] {
         `.SS ${roff(`${words} ${child.usage().replace(/^\[options\] ?/, '')}`.trim())}`,
         roff(child.description()),
         ...optionsOf(child, ''),
+        ...exampleLines(words),
         ...subcommandsOf(child, words),
       ].filter((line) => line !== '');
     });
@@ -93,6 +100,7 @@ export function commandPage(command: Command, version: string): string {
     ...argumentsOf(command),
     ...optionsOf(command, '.SH OPTIONS'),
     ...(inner.length > 0 ? ['.SH COMMANDS', ...inner] : []),
+    ...(examplesOf(command.name()).length > 0 ? ['.SH EXAMPLES', ...exampleLines(command.name())] : []),
     EXIT_STATUS,
     '.SH SEE ALSO',
     '.BR tidegate (1),\n.BR tidegate.conf (5)',

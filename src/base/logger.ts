@@ -28,6 +28,8 @@ export interface LoggerOptions {
   readonly consoleFd?: number;
   /** Whether the console is a terminal: what `auto` means. */
   readonly tty: boolean;
+  /** Whether pretty lines have colours; absent: on a terminal. */
+  readonly colours?: boolean;
   /** Told once for each run of failures to write (disk full, file gone). */
   readonly onError: (text: string) => void;
 }
@@ -234,7 +236,7 @@ export async function createLogger(options: LoggerOptions): Promise<Logger> {
   if (options.console) {
     const pretty = options.format === 'pretty' || (options.format === 'auto' && options.tty);
     outputs.push(
-      new ConsoleOutput(options.consoleFd ?? 1, pretty ? await painter(options.tty) : null, options.onError),
+      new ConsoleOutput(options.consoleFd ?? 1, pretty ? await painter(options.colours ?? options.tty) : null, options.onError),
     );
   }
   if (options.file !== null) outputs.push(new FileOutput(options.file, options));

@@ -50,6 +50,7 @@ export const MESSAGES = {
   'PLUGIN-FAILED': 'an error in a plugin that nothing has caught; the gateway goes on',
   'HOOK-FAILED': 'a function of the embedding program has failed; what it was asked for is refused',
   'WEB-UP': 'HTTP server is listening',
+  'WEB-CONTROL': 'no control socket: `tidegate ctl` needs the address and a user of the REST API',
   'WEB-DENIED': 'HTTP request refused: wrong credentials',
   'WEB-LOCKED': 'too many failed logins from one address; it must wait',
   'WEB-CHANGE': 'change made through the HTTP API',

@@ -7,6 +7,8 @@ import type { Loaded } from '../config/config.ts';
 import { missingFeatures } from '../config/features.ts';
 import { loadConfig } from '../config/load.ts';
 import { fileError, formatProblem, type Problem } from '../config/problem.ts';
+import { ROOT } from '../config/schema/schema.ts';
+import { withUnits } from '../config/schema/units.ts';
 import { bridgeRights } from '../gateway/bridgerights.ts';
 import { checkPolicies } from '../gateway/policies.ts';
 import { checkRules } from '../gateway/rules.ts';
@@ -47,7 +49,7 @@ export async function check(
     ...(await bridgeRights(loaded.config)),
   ];
   for (const warning of warnings) io.stderr.write(`${formatProblem(warning)} (warning)\n`);
-  if (options.print) io.stdout.write(`${JSON.stringify(loaded.masked, null, 2)}\n`);
+  if (options.print) io.stdout.write(`${JSON.stringify(withUnits(ROOT, loaded.masked, true), null, 2)}\n`);
   else io.stdout.write(`${loaded.file ?? 'built-in defaults'}: ok${count(warnings.length)}\n`);
   return 0;
 }

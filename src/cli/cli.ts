@@ -51,6 +51,7 @@ import { Command, CommanderError, Help } from 'commander';
 import { ERRORS, errorText, GatewayError } from '../base/errors.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { version } from '../version.ts';
+import { showExamples } from './examples.ts';
 
 /** The streams of a command. */
 export interface Io {
@@ -85,6 +86,16 @@ const COMMANDS: readonly CommandRow[] = [
     name: 'check',
     summary: 'validate a configuration',
     load: async () => (await import('./check.ts')).registerCheck,
+  },
+  {
+    name: 'init',
+    summary: 'write a configuration to start from',
+    load: async () => (await import('./init/init.ts')).registerInit,
+  },
+  {
+    name: 'doctor',
+    summary: 'check the machine for a configuration',
+    load: async () => (await import('./doctor/doctor.ts')).registerDoctor,
   },
   {
     name: 'passwd',
@@ -178,6 +189,7 @@ async function programWith(inFull: (row: CommandRow) => boolean, context: Contex
     if (inFull(row)) (await row.load())(program, context);
     else program.command(row.name).description(row.summary);
   }
+  showExamples(program);
   return program;
 }
 

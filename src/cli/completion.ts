@@ -187,7 +187,6 @@ export function registerCompletion(whole: () => Promise<Command>) {
       .command('completion')
       .description('print a completion script for a shell')
       .argument('<shell>', SHELLS.join(', '))
-      .addHelpText('after', '\nExample:\n  tidegate completion bash > /usr/share/bash-completion/completions/tidegate')
       .action(async (shell: string) => {
         const known = SHELLS.find((name) => name === shell);
         if (known === undefined) program.error(`error: a shell is one of ${SHELLS.join(', ')}`);

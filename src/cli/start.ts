@@ -9,6 +9,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createLogger, type Logger, type LoggerOptions } from '../base/logger.ts';
+import { runFolder } from '../base/runfolder.ts';
 import type { Service } from '../base/service.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import type { Loaded, LogConfig } from '../config/config.ts';
@@ -36,6 +37,8 @@ export interface GatewayParts {
   readonly load: (set?: readonly string[], kept?: string) => Loaded;
   /** Applies log settings that may change while running. */
   readonly relog: (log: LogConfig) => void;
+  /** Folder of the control socket. */
+  readonly controlFolder: string | null;
 }
 
 export type MakeGateway = (loaded: Loaded, parts: GatewayParts) => RunnableGateway;
@@ -56,6 +59,7 @@ export interface StartParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly tty: boolean;
+  readonly uid?: number;
   /** Ends the process at once; used by a second signal and by uncaught errors. */
   readonly die: (code: number) => void;
   readonly openLog: (options: LoggerOptions) => Promise<Logger>;
@@ -150,6 +154,8 @@ async function openLogger(config: LogConfig, io: Io, parts: StartParts): Promise
       rotateBytes: config.rotation.size,
       rotateCount: config.rotation.count,
       tty: parts.tty,
+      // no-color.org: any value that is not empty.
+      colours: parts.tty && (parts.env.NO_COLOR ?? '') === '' && parts.env.TERM !== 'dumb',
       onError: (text) => io.stderr.write(`tidegate: ${text}\n`),
     });
   } catch (error) {
@@ -176,6 +182,7 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
       clock: systemClock,
       load: (set = [], kept) => readConfig({ ...options, set: [...(options.set ?? []), ...set] }, parts, kept),
       relog: (log) => logger.setLevel(log.level),
+      controlFolder: parts.uid === undefined ? null : runFolder(parts.env, parts.uid),
     });
     signals.survives = (error) => gateway.survives?.(error) ?? false;
     reload = () => {
@@ -242,6 +249,7 @@ export function registerStart(program: Command, context: Context): void {
         env: process.env,
         cwd: process.cwd(),
         tty: process.stdout.isTTY === true,
+        uid: process.getuid?.(),
         die: (code) => process.exit(code),
         openLog: createLogger,
       };

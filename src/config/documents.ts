@@ -27,6 +27,7 @@ import type { RuleConfig } from './rules.ts';
 import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_REP, NNG_REQ, NNG_SUB } from './schema/bridges.ts';
 import type { Key } from './schema/key.ts';
 import { RULE } from './schema/rules.ts';
+import { withUnits } from './schema/units.ts';
 import { Sink } from './sink.ts';
 import { type BlockNode, FORBIDDEN_KEY, MAX_DEPTH, type Member, type Node, textNode } from './text/node.ts';
 
@@ -105,25 +106,17 @@ const BRIDGE_KEYS = {
  * where that is seconds, the time is written with its unit.
  */
 export function documentOf(type: NngBridgeType | 'mqtt', tree: Tree): Tree {
-  return withUnits(BRIDGE_KEYS[type], tree) as Tree;
+  return withUnits(BRIDGE_KEYS[type], tree, false, inSeconds) as Tree;
 }
 
-function withUnits(key: Key<unknown>, value: TreeValue): TreeValue {
-  const { inside, doc } = key;
-  if (typeof value === 'number' && doc.counts === 'Ms' && doc.unit !== 'ms')
-    return value % 1000 === 0 ? `${value / 1000}s` : `${value}ms`;
-  if (inside?.kind === 'list' && isList(value)) return value.map((item) => withUnits(inside.item, item));
-  if (inside?.kind !== 'fields' || typeof value !== 'object' || value === null || isList(value)) return value;
-  const { fields } = inside;
-  const entries = Object.entries(value);
-  return Object.fromEntries(
-    entries.map(([name, member]) => [name, Object.hasOwn(fields, name) ? withUnits(fields[name], member) : member]),
-  );
+/** Whole seconds as such: forms show "60s", not "1m". */
+function inSeconds(ms: number): string {
+  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
 }
 
 /** A rule's tree as a document, as documentOf() has it for bridges. */
 export function ruleDocument(tree: Tree): Tree {
-  return withUnits(RULE, tree) as Tree;
+  return withUnits(RULE, tree, false, inSeconds) as Tree;
 }
 
 /** A rule of the gateway. */

@@ -3,6 +3,7 @@
 // its head is ours. Every failure leaves as {code, message, pointer}; nothing of an internal error is shown to the
 // caller.
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
@@ -56,13 +57,11 @@ interface Served {
   readonly known: ReadonlySet<string>;
 }
 
-function askingOf(incoming: IncomingMessage): Asking {
-  const address = incoming.socket.remoteAddress ?? '';
-  return {
-    headers: incoming.headers,
-    remote: address.startsWith('::ffff:') ? address.slice(7) : address,
-    secure: incoming.socket instanceof TLSSocket,
-  };
+function askingOf({ socket, headers }: IncomingMessage, locals: WeakSet<Socket>): Asking {
+  const secure = socket instanceof TLSSocket;
+  if (locals.has(socket)) return { headers, remote: 'local', secure, local: true };
+  const address = socket.remoteAddress ?? '';
+  return { headers, remote: address.startsWith('::ffff:') ? address.slice(7) : address, secure };
 }
 
 /** Writes an answer. HEAD gets the head only (Node leaves the body out). */
@@ -94,6 +93,8 @@ export class App {
   private readonly rooms = new Rooms();
   private readonly counted = new WeakMap<ServerResponse, () => void>();
   private readonly streams: OpenStreams;
+  /** Sockets that came in by the control socket. */
+  readonly locals = new WeakSet<Socket>();
 
   constructor(parts: RouteParts) {
     this.parts = parts;
@@ -177,7 +178,7 @@ export class App {
     incoming: IncomingMessage,
     outgoing: ServerResponse,
   ): Promise<void> {
-    const asking = askingOf(incoming);
+    const asking = askingOf(incoming, this.locals);
     let caller: Caller = { username: '', role: 'viewer', via: 'open' };
     let answer: Answer;
     try {
@@ -254,7 +255,7 @@ export class App {
 
   /** A known path with a method it does not take: only callers who may see the API learn that. */
   private async turnAway(answer: Answer, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const admitted = await this.parts.access.admit(askingOf(incoming), 'viewer', false);
+    const admitted = await this.parts.access.admit(askingOf(incoming, this.locals), 'viewer', false);
     this.finish('status' in admitted ? admitted : answer, incoming, outgoing);
   }
 

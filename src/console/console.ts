@@ -393,6 +393,8 @@ export interface ConsoleOptions {
   /** null: none are configured now; absent where the gateway has none. */
   readonly accounts?: () => AccountsControl | null;
   /** Calls back for each change of them that came over MQTT; absent where none can come. */
+  /** Where the control socket is made; absent or null: there is none. */
+  readonly controlFolder?: string | null;
   readonly followAccounts?: (note: (by: AccountsCaller, done: string) => void) => () => void;
   readonly config: ConfigControl;
   readonly explain: Explain;

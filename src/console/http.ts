@@ -16,6 +16,7 @@ import { App, send } from './app.ts';
 import { Audit } from './audit.ts';
 import { announcesMore, bodyLimit } from './body.ts';
 import type { ConsoleOptions, HttpSettings } from './console.ts';
+import { ControlSocket } from './controlsocket.ts';
 import { EventFeed } from './events.ts';
 import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
 import type { ProcessMetrics } from './process.ts';
@@ -58,6 +59,7 @@ export class HttpServer implements Service {
   private readonly feed: EventFeed;
   private readonly app: App;
   private listening: Listening | null = null;
+  private control: ControlSocket | null = null;
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
     this.options = options;
@@ -94,6 +96,7 @@ export class HttpServer implements Service {
     server.timeout = SILENT_MS;
     server.on('checkContinue', this.onContinue(listener));
     this.listening = await Listening.open(server, settings.host, settings.port, 'http_server', MAX_CONNECTIONS);
+    await this.openControl(listener);
     this.feed.start();
     this.options.log('info', 'WEB-UP', {
       address: this.address,
@@ -122,9 +125,23 @@ export class HttpServer implements Service {
   async stop(deadlineMs: number): Promise<void> {
     const { listening } = this;
     this.listening = null;
+    await this.control?.stop();
     if (listening === null) return;
     this.feed.stop();
     await listening.close(deadlineMs);
+  }
+
+  /** Without it `ctl` needs address and password; nothing else changes. */
+  private async openControl(listener: RequestListener): Promise<void> {
+    const { controlFolder = null, log } = this.options;
+    if (controlFolder === null) return;
+    const control = new ControlSocket(controlFolder, this.app.locals);
+    try {
+      await control.start(listener);
+      this.control = control;
+    } catch (error) {
+      log('info', 'WEB-CONTROL', { error: errorText(error) });
+    }
   }
 
   /** The port is bound before the router is loaded (about 80 ms): requests that come meanwhile wait for it. */

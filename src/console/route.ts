@@ -9,7 +9,7 @@ import type { Json, Role } from './console.ts';
 export interface Caller {
   readonly username: string;
   readonly role: Role;
-  readonly via: 'open' | 'basic' | 'jwt' | 'session';
+  readonly via: 'open' | 'basic' | 'jwt' | 'session' | 'socket';
   /** Of a token: how long it still holds, in milliseconds. */
   readonly lifeMs?: number;
 }
@@ -21,6 +21,8 @@ export interface Asking {
   readonly remote: string;
   /** It came over TLS. */
   readonly secure: boolean;
+  /** It came over the control socket: from the gateway's user or root. */
+  readonly local?: boolean;
 }
 
 export interface Call {

@@ -32,6 +32,8 @@ export interface WebParts {
   readonly proxies: () => Proxies | null;
   /** Whether everything has been started and nothing is being stopped. */
   readonly ready: () => boolean;
+  /** Of the control socket; null: there is none. */
+  readonly controlFolder: string | null;
 }
 
 /** Bound addresses, of what is configured. */
@@ -114,6 +116,7 @@ export class Web {
         store: () => storeView(metrics, current.config.persistence),
         pages: await loadPages(),
         ready,
+        controlFolder: this.parts.controlFolder,
         listening: () => listeners.openCount >= current.config.listeners.length,
         settings: () => httpSettings(first, current.config.httpServer ?? first),
         matchesHash,

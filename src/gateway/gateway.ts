@@ -90,6 +90,8 @@ export interface GatewayParts {
   readonly relog: (log: LogConfig) => void;
   /** Functions of an embedding program; absent or null: none. */
   readonly hooks?: GatewayHooks | null;
+  /** Where `tidegate ctl` finds this gateway; absent or null: it does not. */
+  readonly controlFolder?: string | null;
 }
 
 export class Gateway implements Service {
@@ -511,6 +513,7 @@ export class Gateway implements Service {
       started,
       proxies: () => this.proxies,
       ready: () => this.state === 'ready',
+      controlFolder: this.parts.controlFolder ?? null,
     });
     return this.web.start(config);
   }

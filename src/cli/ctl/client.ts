@@ -1,6 +1,6 @@
 // The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time. Called by ctl.ts and top.ts.
-// The address comes from --url, TIDEGATE_URL, or http_server of a configuration; credentials likewise, passwords best
-// from a file. Certificates are always checked: --cafile names an authority, there is no switch to look away.
+// The address comes from --url, TIDEGATE_URL, http_server of a configuration, or is the control socket of the gateway
+// that runs on this machine; credentials likewise, passwords best from a file. Certificates are always checked: --cafile names an authority, there is no switch to look away.
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -9,6 +9,7 @@ import { looksHashed } from '../../base/passwordhash.ts';
 import { systemErrorText } from '../../base/systemerror.ts';
 import type { HttpServerConfig, WebUserConfig } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
+import { localGateways } from './local.ts';
 
 /** Longest wait for an answer, and the largest one read. */
 const ANSWER_MS = 15_000;
@@ -42,6 +43,8 @@ export interface Reply {
 
 interface Target {
   readonly base: URL;
+  /** Path of a control socket; null: over TCP. */
+  readonly socket: string | null;
   readonly authorization: string | null;
   readonly ca: Buffer | null;
 }
@@ -94,7 +97,27 @@ function configuredUser(server: HttpServerConfig | null, name: string | null): W
   return readable.find(({ role }) => role === 'admin') ?? readable[0];
 }
 
+/** The control socket of the one gateway that runs here, where nothing else is asked for; null: there is none. */
+async function localSocket(options: CtlOptions, env: Env): Promise<string | null> {
+  const { url, config, set = [], user, password, passwordFile, token } = options;
+  const asked = [url, config, user, password, passwordFile, token, env.TIDEGATE_URL, env.TIDEGATE_USER];
+  if (set.length > 0 || [...asked, env.TIDEGATE_TOKEN].some((word) => word !== undefined)) return null;
+  const found = await localGateways(env);
+  const open = found.filter((gateway) => gateway.open);
+  if (open.length === 1) return open[0].path;
+  if (open.length > 1) {
+    const pids = open.map(({ pid }) => pid).join(', ');
+    throw new GatewayError('CLI-USAGE', `${open.length} gateways run here (processes ${pids}): --url or -c says which`);
+  }
+  const [closed] = found;
+  if (closed === undefined) return null;
+  const text = `a gateway runs here (process ${closed.pid}), but only its user and root may use ${closed.path}`;
+  throw new GatewayError('CLI-FAILED', `${text}: sudo, or --url with --user and --password-file`);
+}
+
 async function resolve(options: CtlOptions, env: Env): Promise<Target> {
+  const socket = await localSocket(options, env);
+  if (socket !== null) return { base: new URL('http://localhost'), socket, authorization: null, ca: null };
   const url = options.url ?? env.TIDEGATE_URL;
   const server = url === undefined ? configured(options, env) : null;
   const text = url ?? (server === null ? DEFAULT_URL : addressOf(server));
@@ -114,7 +137,7 @@ async function resolve(options: CtlOptions, env: Env): Promise<Target> {
   const token = options.token ?? env.TIDEGATE_TOKEN;
   const basic = user === null ? null : `Basic ${Buffer.from(`${user}:${password ?? ''}`).toString('base64')}`;
   const ca = options.cafile === undefined ? null : await authorities(options.cafile);
-  return { base, authorization: token === undefined ? basic : `Bearer ${token}`, ca };
+  return { base, socket: null, authorization: token === undefined ? basic : `Bearer ${token}`, ca };
 }
 
 export class CtlClient {
@@ -130,7 +153,8 @@ export class CtlClient {
   }
 
   get address(): string {
-    return this.target.base.origin;
+    const { base, socket } = this.target;
+    return socket === null ? base.origin : `unix:${socket}`;
   }
 
   /**
@@ -152,7 +176,7 @@ export class CtlClient {
 
   /** Opens a call and gives the response as it begins. */
   send(method: string, path: string, body: string | null, live = false): Promise<IncomingMessage> {
-    const { base, authorization, ca } = this.target;
+    const { base, socket, authorization, ca } = this.target;
     const headers: Record<string, string> = { accept: live ? 'text/event-stream' : 'application/json' };
     if (authorization !== null) headers.authorization = authorization;
     if (body !== null) {
@@ -161,7 +185,8 @@ export class CtlClient {
     }
     const url = new URL(`/api/v4${path}`, base);
     return new Promise((resolve, reject) => {
-      const options = { method, headers, agent: false, ...(ca === null ? {} : { ca }) };
+      const way = socket === null ? {} : { socketPath: socket };
+      const options = { method, headers, agent: false, ...way, ...(ca === null ? {} : { ca }) };
       const sent: ClientRequest = (base.protocol === 'https:' ? httpsRequest : httpRequest)(url, options, resolve);
       const what = `${this.address} does not answer`;
       sent.on('error', (error) => reject(new GatewayError('CLI-FAILED', `${what}: ${systemErrorText(error)}`, error)));

@@ -12,7 +12,7 @@ import type { Io } from '../cli.ts';
 import type { ClientSettings } from './options.ts';
 
 const CONNECT_MS = 30_000;
-/** Between attempts of a subscriber whose connection was lost. */
+/** Between attempts of a subscriber, or a publisher of lines, whose connection was lost. */
 const RECONNECT_MS = 1000;
 
 function place(settings: ClientSettings): string {

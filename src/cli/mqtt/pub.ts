@@ -146,7 +146,8 @@ export async function pub(flags: PubFlags, io: Io): Promise<number> {
     retain: flags.retain === true,
     properties: settings.properties.get('publish'),
   };
-  const { client, lost, close } = await openClient(settings, false, io);
+  // Lines may come for days: what is not acknowledged when the connection is lost is sent again over the next one.
+  const { client, lost, close } = await openClient(settings, flags.stdinLine === true, io);
   const sender = new Sender(client, flags.maxInflight);
   const all = async (): Promise<void> => {
     for await (const payload of payloads(flags, io)) await sender.send(topic, payload, options);
@@ -167,7 +168,7 @@ export function registerPub(program: Command, context: Context): void {
     .option('-t, --topic <topic>', 'topic')
     .option('-m, --message <text>', 'payload')
     .option('-f, --file <file>', 'the contents of a file are the payload')
-    .option('-l, --stdin-line', 'each line of standard input is a message')
+    .option('-l, --stdin-line', 'each line of standard input is a message; a lost connection is made again')
     .option('-s, --stdin-file', 'all of standard input is the payload')
     .option('-n, --null-message', 'an empty payload')
     .option('-r, --retain', 'the message is retained')
