@@ -9,6 +9,7 @@ import type { MetricSpec } from '../src/base/metrics.ts';
 import { BRIDGE_METRICS } from '../src/bridge/counters.ts';
 import { REDIS_METRICS } from '../src/broker/aedes/metrics.ts';
 import { loadConfig } from '../src/config/load.ts';
+import { CERTIFICATE_METRICS } from '../src/gateway/certificates.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { PROXY_METRICS, UPSTREAM_METRICS } from '../src/proxy/metrics.ts';
 import { RULE_METRICS } from '../src/rules/metrics.ts';
@@ -20,6 +21,7 @@ const LABELS: Readonly<Record<string, readonly string[]>> = {
   [BRIDGE_METRICS.refused.name]: ['bridge', 'type', 'reason'],
   [PROXY_METRICS.closed.name]: ['proxy', 'reason'],
   [PROXY_METRICS.connack.name]: ['proxy', 'code'],
+  [CERTIFICATE_METRICS.expires.name]: ['key'],
 };
 
 const CONF = `listeners.tcp { bind = "127.0.0.1:0" }
@@ -55,7 +57,15 @@ async function collect(): Promise<Row[]> {
       const labels = [...series.values(), ...histograms.values()].flatMap((one) => Object.keys(one.labels));
       rows.set(spec.name, { spec, labels: [...new Set(labels)] });
     }
-    const tables = [BRIDGE_METRICS, RULE_METRICS, WEBHOOK_METRICS, PROXY_METRICS, UPSTREAM_METRICS, REDIS_METRICS];
+    const tables = [
+      CERTIFICATE_METRICS,
+      BRIDGE_METRICS,
+      RULE_METRICS,
+      WEBHOOK_METRICS,
+      PROXY_METRICS,
+      UPSTREAM_METRICS,
+      REDIS_METRICS,
+    ];
     for (const spec of tables.flatMap((table): MetricSpec[] => Object.values(table)))
       if (!rows.has(spec.name)) rows.set(spec.name, { spec, labels: LABELS[spec.name] ?? [] });
     return [...rows.values()].sort((a, b) => (a.spec.name < b.spec.name ? -1 : 1));

@@ -19,7 +19,9 @@
 //   metrics.ts       Metrics are declared once (name, text, type, unit) and shown everywhere from this registry
 //   networks.ts      Addresses and networks of a configuration as a test for a peer's address
 //   passwordhash.ts  Password hashes as mosquitto writes them, as text: the one grammar for password files
+//   pem.ts           Keys and certificates as configurations name them: a path, or the PEM text itself
 //   queue.ts         A first-in first-out queue on a ring: push and shift are O(1) and leave no garbage behind
+//   runfolder.ts     Where running gateways of this machine have their control sockets
 //   service.ts       What everything long-lived looks like: constructors assign, start() acts, stop() undoes in reverse
 //   sharedbytes.ts   Bytes that nobody writes to for now, sent by several writers without a copy for each
 //   slab.ts          Memory for the many small pieces that outlive the chunk they came in: cut from slabs

@@ -236,7 +236,11 @@ export async function createLogger(options: LoggerOptions): Promise<Logger> {
   if (options.console) {
     const pretty = options.format === 'pretty' || (options.format === 'auto' && options.tty);
     outputs.push(
-      new ConsoleOutput(options.consoleFd ?? 1, pretty ? await painter(options.colours ?? options.tty) : null, options.onError),
+      new ConsoleOutput(
+        options.consoleFd ?? 1,
+        pretty ? await painter(options.colours ?? options.tty) : null,
+        options.onError,
+      ),
     );
   }
   if (options.file !== null) outputs.push(new FileOutput(options.file, options));

@@ -49,6 +49,7 @@ export const MESSAGES = {
   'PLUGIN-SLOW': 'a hook of a plugin has held the event loop',
   'PLUGIN-FAILED': 'an error in a plugin that nothing has caught; the gateway goes on',
   'HOOK-FAILED': 'a function of the embedding program has failed; what it was asked for is refused',
+  'TLS-EXPIRES': 'a certificate of the configuration expires soon, or has expired',
   'WEB-UP': 'HTTP server is listening',
   'WEB-CONTROL': 'no control socket: `tidegate ctl` needs the address and a user of the REST API',
   'WEB-DENIED': 'HTTP request refused: wrong credentials',

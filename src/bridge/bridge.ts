@@ -22,6 +22,7 @@
 //   mqtt/outbox.ts       What waits for one remote broker, in order
 //   mqtt/outmessage.ts   One message on its way to a remote broker, and the connection it takes
 //   mqtt/pieces.ts       Whole packets out of the chunks of a connection
+//   mqtt/probe.ts        What a remote broker says to a bridge, asked once over a connection of its own: CONNACK
 //   mqtt/pulse.ts        Whether a connection to a remote broker is alive
 //   mqtt/records.ts      What the journal knows of one outbox
 //   mqtt/remote.ts       One connection to a remote broker, from CONNECT to its end

@@ -7,6 +7,7 @@
 //   check.ts                 `tidegate check [-c FILE] [--set key=value] [--print]`
 //   completion.ts            `tidegate completion bash|zsh|fish`: prints a completion script for a shell
 //   convert.ts               `tidegate convert FILE [--to toml|hocon] [-o FILE] [--accept-weaker]`
+//   examples.ts              An example for every command, shown at the end of its --help and on its manual page
 //   passwd.ts                `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys
 //   secret.ts                Asks for a password: twice and without echo at a terminal, one line from a pipe
 //   start.ts                 `tidegate start`: reads the configuration, opens the log
@@ -26,12 +27,22 @@
 //   ctl/client.ts            The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time
 //   ctl/config.ts            `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`
 //   ctl/ctl.ts               `tidegate ctl`: looks at a running gateway and changes it, over its REST API
+//   ctl/local.ts             Finds the gateway that runs on this machine by its control socket
+//   ctl/probe.ts             `tidegate ctl bridge connect`: tests whether a bridge reaches its other side
 //   ctl/rule.ts              `tidegate ctl rule`: lists, shows, puts, removes and tries rules at run time
 //   ctl/table.ts             Tables and values for people, on a terminal or not
 //   ctl/top.ts               `tidegate ctl top`: the gateway's counters, live, from its event stream
 //   ctl/topics.ts            `tidegate ctl topics`, and the busiest topics below `ctl top`
 //   ctl/user.ts              `tidegate ctl users` and `ctl user`: who may use console and REST API, with which role
 //   ctl/work.ts              What the subcommands of `tidegate ctl` share: the call to the gateway, its answer as rows
+//   doctor/doctor.ts         `tidegate doctor [-c FILE]`
+//   doctor/files.ts          `tidegate doctor`, files: folders that are written, how fast the disk of the store is
+//   doctor/finding.ts        One thing that `tidegate doctor` found: good, doubtful or wrong, and what to do
+//   doctor/machine.ts        `tidegate doctor`, the machine: descriptors, memory, clock, and the limits of the service
+//   doctor/peers.ts          `tidegate doctor`, peers and certificates: whether bridges reach their other side
+//   doctor/ports.ts          `tidegate doctor`, ports
+//   init/drafts.ts           The configurations that `tidegate init` writes, with their comments and what to do next
+//   init/init.ts             `tidegate init KIND [-o FILE]`: writes a commented configuration to start from
 //   mqtt/client.ts           A connection of `tidegate pub` and `tidegate sub`, on the mqtt package
 //   mqtt/format.ts           How `tidegate sub` shows a message: the payload, topic and payload
 //   mqtt/options.ts          The options that `tidegate pub` and `tidegate sub` share

@@ -77,6 +77,7 @@
 //   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
 //   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
 //   schema/topics.ts        The keys of topics and validation.<name>: each once, with type, default and text
+//   schema/units.ts         A tree with its durations written with their unit
 //   text/grow.ts            Small steps for building a tree: blocks on the way to a key, values as nodes
 //   text/hocon.ts           Reads HOCON text
 //   text/node.ts            The parsed form every dialect ends in: scalars, lists and blocks

@@ -189,8 +189,10 @@ function isList(value: TreeValue | undefined): value is readonly TreeValue[] {
 /** Puts the present secrets in the place of "***". */
 function keepSecrets(node: Node, key: Key<unknown>, current: TreeValue | undefined): Node {
   if (node.kind === 'scalar') {
-    const isMask = key.doc.secret === true && node.value === '***';
-    return isMask && typeof current === 'string' ? textNode(current, node.at) : node;
+    if (node.value !== '***' || typeof current !== 'string') return node;
+    // Also a key that is secret by what it holds.
+    const isMask = key.doc.secret === true || key.show(current, true) === '***';
+    return isMask ? textNode(current, node.at) : node;
   }
   if (node.kind !== 'block' || key.inside?.kind !== 'fields') return node;
   const known = key.inside.fields;

@@ -2,7 +2,7 @@
 // routes.ts.
 import { type Answer, data, fail } from './answer.ts';
 import type { Audit } from './audit.ts';
-import type { ConsoleOptions, Json } from './console.ts';
+import type { CertificateView, ConsoleOptions, Json, JsonObject } from './console.ts';
 import { type Call, get, type Route } from './route.ts';
 
 /** Log lines of one answer. */
@@ -36,6 +36,12 @@ function explain(options: ConsoleOptions, call: Call): Answer {
   return data({ allowed, rule });
 }
 
+/** Dates as numbers of milliseconds, names as in the other answers. */
+function certificateRow({ validFrom, validTo, ...rest }: CertificateView): JsonObject {
+  const dates = validFrom === undefined || validTo === undefined ? {} : { valid_from: validFrom, valid_to: validTo };
+  return JSON.parse(JSON.stringify({ ...rest, ...dates })) as JsonObject;
+}
+
 function logLines({ logTail }: ConsoleOptions, call: Call): Answer {
   const asked = call.query.get('limit') ?? '200';
   if (!/^\d{1,4}$/.test(asked)) return fail('query', `limit has to be a number up to ${MAX_LINES}`);
@@ -64,6 +70,9 @@ export function adminRoutes(options: ConsoleOptions, audit: Audit): Route[] {
       ],
     ),
     get('/api/v4/store', 'the store: size, state, waiting commits', () => data(options.store?.() ?? { enable: false })),
+    get('/api/v4/certificates', 'certificates of the configuration: names, dates, what is wrong with them', () =>
+      data((options.certificates?.() ?? []).map(certificateRow)),
+    ),
     get('/api/v4/log', 'the last log lines', (call) => logLines(options, call), 'admin', [
       { name: 'limit', text: `lines, 200 unless told, at most ${MAX_LINES}`, type: 'integer' },
     ]),

@@ -15,6 +15,7 @@
 //   bridgedocument.ts  The document of a bridge on its way in: what is shown can be changed and sent back
 //   clients.ts         REST: clients and subscriptions in NanoMQ's shapes, and what goes beyond them
 //   configuration.ts   REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading
+//   controlsocket.ts   The control socket
 //   delayed.ts         REST: delayed messages ($delayed/<seconds>/<topic>): list, and take one back
 //   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
 //   health.ts          /healthz and /readyz
@@ -35,6 +36,7 @@
 //   page.ts            Long lists in pages
 //   pages.ts           The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource
 //   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
+//   probeapi.ts        REST: tests whether a bridge reaches its other side, before or after it is added
 //   process.ts         Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime
 //   proxyapi.ts        REST: the proxy's upstream pools, and taking a server out of its pool for maintenance
 //   publish.ts         REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields
@@ -208,7 +210,60 @@ export interface BridgeControl {
   /** Enables or disables. */
   switch(ref: BridgeRef, on: boolean, keep?: boolean): Promise<ChangeResult>;
   test(trial: Trial): TrialResult;
+  /** Tries to reach the other side of a bridge, there or not yet; changes nothing. */
+  probe(wanted: ProbeRequest): Promise<ProbeResult>;
 }
+
+/** One certificate key of the configuration: what its file says, or why it cannot be read. */
+export interface CertificateView {
+  readonly key: string;
+  /** "" for a pasted text. */
+  readonly file: string;
+  /** A certificate of this gateway; false: an authority. */
+  readonly own: boolean;
+  readonly error?: string;
+  readonly subject?: string;
+  readonly issuer?: string;
+  readonly names?: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly validFrom?: number;
+  readonly validTo?: number;
+  readonly fingerprint?: string;
+}
+
+/** A bridge whose connection is to be tested. */
+export interface ProbeRequest {
+  /** With a name: that of a bridge there is, whose secrets a document may keep. */
+  readonly ref: BridgeRef;
+  /** null: as the bridge of this name is. */
+  readonly document: JsonObject | null;
+  /** Topic of one empty message to a remote broker; null: none is sent. */
+  readonly publishTo: string | null;
+}
+/** One step of a test. `pointer`: the key of the document that it hangs on. */
+export interface ProbeStep {
+  readonly step: 'resolve' | 'connect' | 'tls' | 'mqtt' | 'subscribe' | 'publish' | 'sp' | 'listen';
+  readonly outcome: 'ok' | 'warning' | 'failed' | 'skipped';
+  /** What it was about: an address, a topic filter. */
+  readonly about?: string;
+  readonly text: string;
+  readonly ms?: number;
+  readonly pointer?: string;
+  /** Of CONNACK or SUBACK. */
+  readonly code?: number;
+  readonly certificate?: {
+    readonly subject: string;
+    readonly issuer: string;
+    readonly names: readonly string[];
+    readonly validFrom: number;
+    readonly validTo: number;
+    readonly fingerprint: string;
+  };
+}
+export type ProbeResult =
+  | { readonly ok: true; readonly steps: readonly ProbeStep[] }
+  | { readonly ok: false; readonly why: 'missing' | 'busy' }
+  | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
 /** A rule that runs. */
 export interface RuleView extends RuleStatus {
@@ -393,6 +448,8 @@ export interface ConsoleOptions {
   /** null: none are configured now; absent where the gateway has none. */
   readonly accounts?: () => AccountsControl | null;
   /** Calls back for each change of them that came over MQTT; absent where none can come. */
+  /** Certificates that the configuration names; absent: nobody looks. */
+  readonly certificates?: () => readonly CertificateView[];
   /** Where the control socket is made; absent or null: there is none. */
   readonly controlFolder?: string | null;
   readonly followAccounts?: (note: (by: AccountsCaller, done: string) => void) => () => void;

@@ -16,6 +16,7 @@ import { messageRoutes } from './messages.ts';
 import { mqttBridgeRoutes } from './mqttbridge.ts';
 import { nngRoutes } from './nngapi.ts';
 import { describe } from './openapi.ts';
+import { probeRoutes } from './probeapi.ts';
 import type { ProcessMetrics } from './process.ts';
 import { proxyRoutes } from './proxyapi.ts';
 import { publishRoutes } from './publish.ts';
@@ -49,6 +50,7 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...configurationRoutes(options),
     ...mqttBridgeRoutes(options),
     ...nngRoutes(options),
+    ...probeRoutes(options),
     ...ruleRoutes(options),
     ...retainedRoutes(options),
     ...delayedRoutes(options),

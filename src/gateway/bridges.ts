@@ -17,6 +17,9 @@ import type {
   BridgeView,
   ChangeResult,
   JsonObject,
+  ProbeRequest,
+  ProbeResult,
+  ProbeStep,
   Trial,
   TrialResult,
 } from '../console/console.ts';
@@ -41,6 +44,9 @@ function pathOf(type: BridgeType, name: string): string[] {
   return type === 'mqtt' ? ['bridges', 'mqtt', name] : ['bridges', 'nng', type, name];
 }
 
+/** Tests of connections at once. */
+const MOST_PROBES = 4;
+
 const REMAINS = 'other files define this bridge, and a file can take nothing away: it is kept disabled';
 
 const key = (type: BridgeType | null, name: string): string => `${type}:${name}`;
@@ -55,6 +61,7 @@ export class BridgesControl implements BridgeControl {
   private readonly blocks = new Map<string, Block>();
   private readonly keeper: Keeper;
   private compat: NngCompat = 'documented';
+  private probing = 0;
 
   constructor(supervisor: Supervisor, keeper: Keeper) {
     this.supervisor = supervisor;
@@ -178,6 +185,27 @@ export class BridgesControl implements BridgeControl {
     return { ok: true, matched: true, direction: 'sub', topic: made.topic, payload, qos, retain, ...trace };
   }
 
+  async probe({ ref, document, publishTo }: ProbeRequest): Promise<ProbeResult> {
+    const type = typeOf(ref);
+    if (type === null) return { ok: false, why: 'missing' };
+    const running = this.supervisor.get(type, ref.name) ?? null;
+    let options = running?.options ?? null;
+    if (document !== null) {
+      const current = this.blocks.get(key(type, ref.name))?.tree ?? null;
+      const read = this.read(type, ref.name, document as Tree, current);
+      if (!read.ok) return { ok: false, why: 'invalid', problems: read.problems };
+      options = 'protoVer' in read.value ? mqttBridgeOptions(read.value) : read.value;
+    }
+    if (options === null) return { ok: false, why: 'missing' };
+    if (this.probing >= MOST_PROBES) return { ok: false, why: 'busy' };
+    this.probing++;
+    try {
+      return { ok: true, steps: await probeBridge(options, running, publishTo) };
+    } finally {
+      this.probing--;
+    }
+  }
+
   private async put(
     ref: BridgeRef,
     document: JsonObject,
@@ -245,6 +273,16 @@ export class BridgesControl implements BridgeControl {
       status: JSON.parse(JSON.stringify(rest)) as JsonObject,
     };
   }
+}
+
+/** Loaded when somebody tests. */
+async function probeBridge(
+  options: BridgeOptions,
+  running: BridgeStatus | null,
+  publishTo: string | null,
+): Promise<readonly ProbeStep[]> {
+  if (options.type === 'mqtt') return (await import('./probe.ts')).probeMqttBridge(options, publishTo);
+  return (await import('./nngprobe.ts')).probeNngBridge(options, running);
 }
 
 /** @param base what files give without the one that is written */

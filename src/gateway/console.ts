@@ -8,7 +8,7 @@ import type { LogTail } from '../base/logtail.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Turn } from '../base/turn.ts';
 import type { Config, HttpServerConfig, MetricsConfig } from '../config/config.ts';
-import type { JsonObject, LogTail as LogLines } from '../console/console.ts';
+import type { CertificateView, JsonObject, LogTail as LogLines } from '../console/console.ts';
 import type { HttpServer } from '../console/http.ts';
 import type { ProcessMetrics } from '../console/process.ts';
 import type { Proxies } from '../proxy/proxies.ts';
@@ -34,6 +34,7 @@ export interface WebParts {
   readonly ready: () => boolean;
   /** Of the control socket; null: there is none. */
   readonly controlFolder: string | null;
+  readonly certificates: () => readonly CertificateView[];
 }
 
 /** Bound addresses, of what is configured. */
@@ -117,6 +118,7 @@ export class Web {
         pages: await loadPages(),
         ready,
         controlFolder: this.parts.controlFolder,
+        certificates: this.parts.certificates,
         listening: () => listeners.openCount >= current.config.listeners.length,
         settings: () => httpSettings(first, current.config.httpServer ?? first),
         matchesHash,

@@ -6,6 +6,7 @@
 //   accounts.ts      Users, groups and roles at run time, as the rest of the gateway has them: commands over MQTT
 //   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
 //   bridges.ts       Bridges as REST, console and `ctl` see and change them: documents in, checked views out
+//   certificates.ts  The certificates that a configuration names: whose they are and until when they hold
 //   console.ts       The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics)
 //   explain.ts       Why a client may do something or not, for `ctl explain` and the console
 //   fetchkeys.ts     How auth/ fetches the keys of tokens: one bounded GET over the transport layer
@@ -13,10 +14,13 @@
 //   kept.ts          Keeps changes made at run time
 //   keys.ts          The configuration's schema as a flat list of keys, for the console
 //   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
+//   nngprobe.ts      "Test connection" of an NNG bridge: for each URL the connection, TLS and the greeting of the peer
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both
 //   ownerror.ts      Whose an error is that nothing has caught: by the file on top of its stack
 //   plugins.ts       Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks, loaded at start
 //   policies.ts      From the configuration to what holds for topics, payloads and quotas of clients (policy/)
+//   probe.ts         "Test connection" of a bridge: name lookup, connection
+//   probewords.ts    What a test of a connection found, in words: why a certificate is not trusted, what CONNACK
 //   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
 //   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
 //   storeview.ts     What the store on disk is doing, for REST and the console: its size, room on the disk
@@ -60,6 +64,7 @@ import { version } from '../version.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { AccountsService } from './accounts.ts';
 import { BridgesControl } from './bridges.ts';
+import { CertificateWatch } from './certificates.ts';
 import type { Web, WebAddresses } from './console.ts';
 import { fetchKeys } from './fetchkeys.ts';
 import { type GatewayHooks, ProgramHooks } from './hooks.ts';
@@ -102,6 +107,7 @@ export class Gateway implements Service {
   readonly native: SpDriver;
   private state: 'new' | 'starting' | 'ready' | 'stopping' = 'new';
   private readonly current: RunningConfig;
+  private readonly certificates: CertificateWatch;
   private readonly parts: GatewayParts;
   private readonly log: Log;
   private readonly tail: LogTail | null;
@@ -140,7 +146,17 @@ export class Gateway implements Service {
       running: () => (this.state === 'ready' ? this.running : null),
       applyWebhook: (config) => this.startWebhook(config),
       applyProxies: (config) => this.applyProxies(config),
-      renewHttp: async () => this.web?.reload(),
+      renewHttp: async () => {
+        this.certificates.look();
+        await this.web?.reload();
+      },
+    });
+    this.certificates = new CertificateWatch({
+      clock,
+      log: this.log,
+      metrics: this.metrics,
+      tree: () => this.current.loaded.tree,
+      cwd: process.cwd(),
     });
     this.native = nativeDriver({
       transports: spTransports(this.network),
@@ -206,6 +222,8 @@ export class Gateway implements Service {
     control.take(loaded.tree, loaded.masked, config.bridges.nng.compat);
     const listeners = new Listeners({ log, metrics: this.metrics, broker, access });
     this.running = { access, accounts, broker, bridges, control, listeners, rules };
+    this.certificates.start();
+    this.started.push({ name: 'certificates', stop: async () => this.certificates.stop() });
     await this.startWebhook(config);
     const web = await this.startWeb(config, this.running);
     // Stopped in the order of the data: nobody new, then clients, then bridges, then the store.
@@ -514,6 +532,7 @@ export class Gateway implements Service {
       proxies: () => this.proxies,
       ready: () => this.state === 'ready',
       controlFolder: this.parts.controlFolder ?? null,
+      certificates: () => this.certificates.list(),
     });
     return this.web.start(config);
   }

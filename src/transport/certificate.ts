@@ -1,6 +1,6 @@
-// Keys and certificates as files: read, checked and turned into TLS contexts; what a peer's certificate says.
-// Called by tls.ts for both sides. Nothing fails open: a file that holds no certificate, no key or no list is an error,
-// because an empty text would quietly mean "none" or "the system's authorities" to TLS.
+// Keys and certificates as files, or as the PEM text itself: read, checked and turned into TLS contexts; what a peer's
+// certificate says. Called by tls.ts for both sides. Nothing fails open: a file that holds no certificate, no key or no
+// list is an error, because an empty text would quietly mean "none" or "the system's authorities" to TLS.
 // Source: RFC 2253 (subject), RFC 7468 (PEM), Node's tls.createSecureContext.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -9,6 +9,7 @@ import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { PSK_CIPHERS, SERVER_CIPHERS } from '../base/ciphers.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
+import { isPemText } from '../base/pem.ts';
 import { PSK_OPTIONS } from './psk.ts';
 import { Revocations } from './revocations.ts';
 import type { PeerCertificate, TlsClientOptions, TlsInfo, TlsServerOptions } from './transport.ts';
@@ -17,14 +18,16 @@ const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
 const CERTIFICATE_END = '-----END CERTIFICATE-----';
 const LIST = '-----BEGIN X509 CRL-----';
 
+/** A PEM text, which may hold a private key, is never part of an error. */
 function failure(file: string, what: string, cause?: unknown): GatewayError {
-  return new GatewayError('TRANSPORT-TLS', `${file}: ${what}`, cause);
+  const name = isPemText(file) ? 'PEM text' : file;
+  return new GatewayError('TRANSPORT-TLS', `${name}: ${what}`, cause);
 }
 
 function readText(file: string, wanted: string, what: string): string {
   let text: string;
   try {
-    text = readFileSync(file, 'latin1');
+    text = isPemText(file) ? file : readFileSync(file, 'latin1');
   } catch (error) {
     throw failure(file, errorText(error), error);
   }
@@ -52,6 +55,7 @@ const HASHED = /^[0-9a-f]{8}\.\d{1,4}$/;
 
 /** The authorities of a PEM file, or of a folder of hashed names. */
 function readAuthorities(path: string): string {
+  if (isPemText(path)) return readCertificates(path);
   let names: string[];
   try {
     if (!statSync(path).isDirectory()) return readCertificates(path);

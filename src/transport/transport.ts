@@ -15,12 +15,13 @@
 //   acceptor.ts     The doors of a listener: binds its addresses, counts and limits what comes in, hands sockets on
 //   address.ts      Addresses as text: "host:port" taken apart and put together
 //   backoff.ts      How long to wait before the next attempt: doubling up to a limit
-//   certificate.ts  Keys and certificates as files: read, checked and turned into TLS contexts
+//   certificate.ts  Keys and certificates as files, or as the PEM text itself: read
 //   der.ts          As much of ASN.1 DER as revocation lists need: elements with one-byte tags and definite lengths
 //   descriptors.ts  How near this process is to the end of its file descriptors
 //   dial.ts         Outgoing connections of every kind
 //   dnsquery.ts     One question to the DNS, with the Times To Live that Node's own resolver keeps to itself: UDP first
 //   duplex.ts       A Connection over any Duplex of Node.js that an embedding program hands over: a tunnel
+//   examine.ts      A look at a TLS server: which certificate it shows, for which names
 //   handshake.ts    A socket between its accept and the moment it becomes a Connection: PROXY protocol header, TLS
 //   httpget.ts      One HTTP GET with a time limit and a bound on bytes
 //   memory.ts       Connections inside the process

@@ -15,6 +15,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
+import { isPemText } from '../base/pem.ts';
 import type { Service } from '../base/service.ts';
 import type { Broker, BrokerEvent, LocalClient, LocalReceiver } from '../broker/broker.ts';
 import { isTopicFilter } from '../mqtt/topic.ts';
@@ -333,7 +334,10 @@ export class Webhook implements Service, LocalReceiver {
 /** The files of a tls block. */
 async function readTls(tls: TlsClientOptions | null): Promise<AgentOptions> {
   if (tls === null) return {};
-  const read = async (file: string | null): Promise<Buffer | undefined> => (file === null ? undefined : readFile(file));
+  const read = async (file: string | null): Promise<Buffer | undefined> => {
+    if (file === null) return undefined;
+    return isPemText(file) ? Buffer.from(file) : readFile(file);
+  };
   try {
     const [ca, cert, key] = [await read(tls.ca), await read(tls.cert), await read(tls.key)];
     const files = { ca, cert, key, passphrase: tls.keyPassword ?? undefined };

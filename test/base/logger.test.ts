@@ -199,6 +199,19 @@ describe('pretty lines', () => {
     expect(plain).not.toBe(line);
   });
 
+  it('carry no colours on a terminal whose user wants none', async () => {
+    const { openSync, closeSync } = await import('node:fs');
+    const target = path.join(folder, 'plain');
+    const fd = openSync(target, 'w');
+    const more = { console: true, file: null, format: 'pretty', consoleFd: fd, tty: true, colours: false } as const;
+    const logger = await open(more);
+    logger.log('warn', 'CLI-CONNECT', { clientId: 'x' });
+    logger.flush();
+    const [line] = await lines(1, target);
+    closeSync(fd);
+    expect(line).toBe(stripVTControlCharacters(line));
+  });
+
   it('carry no colours where nobody has a terminal', async () => {
     const { openSync, closeSync } = await import('node:fs');
     const target = path.join(folder, 'pipe');

@@ -68,6 +68,28 @@ function bench(gateway: StandIn) {
   return { signals, lines, deaths, logger, parts };
 }
 
+describe('the log of a start', () => {
+  it.each([
+    [{}, true],
+    [{ NO_COLOR: '1' }, false],
+    [{ NO_COLOR: '' }, true],
+    [{ TERM: 'dumb' }, false],
+  ])('on a terminal with %j has colours: %j', async (env, expected) => {
+    const gateway = new StandIn();
+    const { signals, parts } = bench(gateway);
+    let colours: boolean | undefined;
+    const openLog: StartParts['openLog'] = (options) => {
+      colours = options.colours;
+      return parts.openLog(options);
+    };
+    const running = start({}, fakeIo(), { ...parts, env, tty: true, openLog });
+    await Promise.race([once(gateway, 'started'), running]);
+    signals.emit('SIGTERM');
+    await running;
+    expect(colours).toBe(expected);
+  });
+});
+
 describe('start', () => {
   it.each(['SIGTERM', 'SIGINT'])('stops cleanly at %s and ends with 0', async (name) => {
     const gateway = new StandIn();

@@ -27,6 +27,8 @@ import type {
   JsonObject,
   LogLine,
   LogTail,
+  ProbeRequest,
+  ProbeResult,
   RuleControl,
   ShownConfig,
   Trial,
@@ -185,6 +187,8 @@ function keyOf({ kind, direction, name }: BridgeRef): string {
 export class BridgesStandIn implements BridgeControl {
   readonly views = new Map<string, BridgeView>();
   readonly trials: Trial[] = [];
+  readonly probes: ProbeRequest[] = [];
+  probeResult: ProbeResult = { ok: true, steps: [] };
   /** Names of bridges whose changes were to be kept. */
   readonly kept: string[] = [];
   trialResult: TrialResult = { ok: true, matched: false, reason: 'no rule matches' };
@@ -241,6 +245,11 @@ export class BridgesStandIn implements BridgeControl {
   test(trial: Trial): TrialResult {
     this.trials.push(trial);
     return this.trialResult;
+  }
+
+  async probe(wanted: ProbeRequest): Promise<ProbeResult> {
+    this.probes.push(wanted);
+    return this.probeResult;
   }
 
   private check(ref: BridgeRef, document: JsonObject): ChangeResult {

@@ -2,7 +2,9 @@
 // What a bridge's document may hold is checked by the gateway, which answers with what is wrong and where.
 import type { Command } from 'commander';
 import { GatewayError } from '../../base/errors.ts';
+import type { Context } from '../cli.ts';
 import type { Reply } from './client.ts';
+import { type ConnectOptions, connectBridge } from './probe.ts';
 import { facts } from './table.ts';
 import {
   type Adder,
@@ -68,7 +70,7 @@ async function addBridge(work: Work, options: BridgeOptions, file: string): Prom
 }
 
 /** Adds the subcommands of `bridge`. */
-export function addBridgeCommands(ctl: Command, add: Adder): void {
+export function addBridgeCommands(ctl: Command, add: Adder, context: Context): void {
   const bridge = ctl.command('bridge').description('change bridges at run time');
   const which = (command: Command): Command =>
     command.option('--type <type>', 'pub, sub, push, pull, pair or mqtt, where several have the name');
@@ -108,6 +110,15 @@ export function addBridgeCommands(ctl: Command, add: Adder): void {
       say(work, data, facts(Object.entries(rowOf(data))));
     },
   );
+  add<ConnectOptions>(
+    bridge,
+    'connect [name]',
+    'test the connection: name, TLS, what the other side says; exit 1 when it fails',
+    (work, options, [name]) => connectBridge(work, options, name, context),
+  )
+    .option('--file <file>', 'test this JSON document instead of the bridge; - reads standard input')
+    .option('--type <type>', 'pub, sub, push, pull, pair, req, rep or mqtt')
+    .option('--publish <topic>', 'also publish an empty message to this topic at the remote broker');
   change(
     add<BridgeOptions>(bridge, 'remove <name>', 'stop and remove a bridge', async (work, options, [name]) => {
       const { data } = await callBridge(work, name, options, { method: 'DELETE' });

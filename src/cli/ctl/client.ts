@@ -1,6 +1,7 @@
 // The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time. Called by ctl.ts and top.ts.
 // The address comes from --url, TIDEGATE_URL, http_server of a configuration, or is the control socket of the gateway
-// that runs on this machine; credentials likewise, passwords best from a file. Certificates are always checked: --cafile names an authority, there is no switch to look away.
+// that runs on this machine; credentials likewise, passwords best from a file. Certificates are always checked:
+// --cafile names an authority, there is no switch to look away.
 import { readFile } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';

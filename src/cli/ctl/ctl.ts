@@ -306,7 +306,7 @@ export function registerCtl(
     .enablePositionalOptions(false);
   const add = adder(ctl, context, env);
   addLists(ctl, add);
-  addBridgeCommands(ctl, add);
+  addBridgeCommands(ctl, add, context);
   addRuleCommands(ctl, add);
   addAccountCommands(ctl, add);
   addUserCommands(ctl, add);

@@ -417,8 +417,8 @@ export const MQTT_BRIDGE = block(
       {
         enable: flag({ default: true, text: 'Whether TLS is used.' }),
         key_password: TLS_CLIENT.key_password,
-        keyfile: TLS_SERVER.keyfile,
-        certfile: text({ default: null, text: 'Client certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
+        keyfile: TLS_CLIENT.key,
+        certfile: TLS_CLIENT.cert,
         cacertfile: TLS_CLIENT.ca,
         verify_peer: TLS_CLIENT.verify,
         servername: TLS_CLIENT.servername,

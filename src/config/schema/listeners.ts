@@ -3,9 +3,10 @@
 // of TLS need no more than a row and their name in transport/transport.ts. Then run `make docs`. Names, units and
 // meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
 
+import { holdsPrivateKey, isPemText } from '../../base/pem.ts';
 import { checkNetwork, checkTopicName, parseAddress } from '../values.ts';
 import { block, group, ignored, list } from './blocks.ts';
-import { duration, flag, int, text, word } from './keys.ts';
+import { duration, flag, int, masked, text, word } from './keys.ts';
 
 /** An address without a path. */
 export function checkBind(value: string): string | null {
@@ -44,6 +45,18 @@ function checkMountPoint(value: string): string | null {
 
 export function checkMode(value: string): string | null {
   return /^0?[0-7]{3}$/.test(value) ? null : 'permissions in octal expected, as in "0660"';
+}
+
+/** Bytes of a PEM text in a configuration: a chain of a few certificates. */
+const MAX_PEM = 65_536;
+
+/** A path, or the PEM text itself; a private key in it is never shown. */
+function pem(options: { readonly default: null; readonly text: string; readonly example: string }) {
+  const check = (value: string): string | null => {
+    if (!isPemText(value)) return /[\r\n]/.test(value) ? 'a path, or a PEM text expected' : null;
+    return value.length <= MAX_PEM ? null : `a PEM text of at most ${MAX_PEM} characters expected`;
+  };
+  return masked((value) => (holdsPrivateKey(value) ? '***' : value), text({ ...options, check }));
 }
 
 /** Either side of TLS: what is spoken at least. */
@@ -111,15 +124,19 @@ export const CERTIFICATES = {
 
 /** Client side of TLS, for upstreams; the names of listeners.ssl are taken too. */
 export const TLS_CLIENT = {
-  ca: text({
+  ca: pem({
     default: null,
-    text: 'Trusted certificate authorities, PEM: a file, or a folder prepared with `openssl rehash`. Absent = those of the system.',
+    text: 'Trusted certificate authorities, PEM: a file, a folder prepared with `openssl rehash`, or the PEM text itself. Absent = those of the system.',
     example: '/etc/tidegate/certs/ca.pem',
   }),
-  cert: text({ default: null, text: 'Client certificate, PEM.', example: '/etc/tidegate/certs/client.pem' }),
-  key: text({
+  cert: pem({
     default: null,
-    text: 'Private key of the client certificate, PEM.',
+    text: 'Client certificate, PEM: a file, or the text itself.',
+    example: '/etc/tidegate/certs/client.pem',
+  }),
+  key: pem({
+    default: null,
+    text: 'Private key of the client certificate, PEM: a file, or the text itself, which is then shown as "***".',
     example: '/etc/tidegate/certs/client.key',
   }),
   key_password: text({ default: null, secret: true, text: 'Password of the private key.', example: 'change-me' }),

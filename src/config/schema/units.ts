@@ -29,7 +29,8 @@ export function withUnits(
     return isTime ? write(value) : value;
   }
   if (inside === null) return value;
-  if (isList(value)) return inside.kind === 'list' ? value.map((one) => withUnits(inside.item, one, every, write)) : value;
+  if (isList(value))
+    return inside.kind === 'list' ? value.map((one) => withUnits(inside.item, one, every, write)) : value;
   if (!isTree(value) || inside.kind === 'list') return value;
   const keyOf = (name: string): Key<unknown> | undefined => {
     if (inside.kind === 'fields') return Object.hasOwn(inside.fields, name) ? inside.fields[name] : undefined;

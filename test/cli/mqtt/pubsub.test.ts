@@ -4,13 +4,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import mqtt, { type MqttClient } from 'mqtt';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Pieces } from '../../../src/bridge/mqtt/pieces.ts';
 import { runCli } from '../../../src/cli/cli.ts';
 import { lines } from '../../../src/cli/mqtt/pub.ts';
 import { type SubFlags, sub } from '../../../src/cli/mqtt/sub.ts';
+import { encodeAck } from '../../../src/codec/ack.ts';
+import { CONNECT, PUBACK, PUBLISH } from '../../../src/mqtt/packet.ts';
 import { type TestGateway, testGateway } from '../../harness/gateway.ts';
 import { fakeIo } from '../../harness/io.ts';
 
@@ -402,5 +405,42 @@ describe('sub', () => {
       expect(err).toMatch(/not authori[sz]ed|Not authori[sz]ed/i);
     }
     await closed.stop();
+  });
+});
+
+describe('lines of standard input', () => {
+  it('go on over a new connection, and what was not acknowledged is sent again', async () => {
+    const got: string[] = [];
+    const arrived = new EventEmitter();
+    const server = createServer((socket) => {
+      const isFirst = got.length === 0;
+      socket.on('error', () => {});
+      const pieces = new Pieces(1000);
+      socket.on('data', (chunk) =>
+        pieces.feed(chunk, (buffer) => {
+          const { type, bodyStart, end } = pieces.frame;
+          if (type === CONNECT) socket.write(Buffer.of(0x20, 2, 0, 0));
+          if (type !== PUBLISH) return true;
+          // Topic "a" and the packet identifier come before the payload.
+          got.push(buffer.toString('utf8', bodyStart + 5, end));
+          if (isFirst) socket.destroy();
+          else socket.write(encodeAck(4, PUBACK, buffer.readUInt16BE(bodyStart + 3)));
+          arrived.emit('message');
+          return !isFirst;
+        }),
+      );
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const stdin = new PassThrough();
+    const io = { ...fakeIo(), stdin };
+    const running = runCli(['pub', '-h', '127.0.0.1', '-p', String(port), '-t', 'a', '-q', '1', '-l'], io);
+    stdin.write('one\n');
+    while (got.length < 2) await new Promise((resolve) => arrived.once('message', resolve));
+    stdin.end('two\n');
+    expect(await running).toBe(0);
+    server.close();
+    expect(got).toEqual(['one', 'one', 'two']);
+    expect(io.stderr.text()).toContain('trying again');
   });
 });
