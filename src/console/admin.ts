@@ -25,15 +25,12 @@ function explain(options: ConsoleOptions, call: Call): Answer {
   }
   // What is not said is taken from the client if it is known.
   const known = options.broker.client(clientId);
-  const { allowed, rule } = options.explain({
-    clientId,
-    username: call.query.get('username') ?? known?.username ?? null,
-    remoteAddress: call.query.get('address') ?? addressOf(known?.remote ?? ''),
-    listener: call.query.get('listener') ?? known?.listener ?? '',
-    action,
-    topic,
-  });
-  return data({ allowed, rule });
+  const connected = known?.connected === true;
+  const username = call.query.get('username') ?? known?.username ?? null;
+  const address = call.query.get('address') ?? addressOf(known?.remote ?? '');
+  const listener = call.query.get('listener') ?? known?.listener ?? '';
+  const { allowed, rule } = options.explain({ clientId, username, remoteAddress: address, listener, action, topic });
+  return data({ allowed, rule, connected, as: { username, address, listener } });
 }
 
 /** Dates as numbers of milliseconds, names as in the other answers. */

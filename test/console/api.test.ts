@@ -59,7 +59,11 @@ test('the store and the proxy are shown as they are', async () => {
 test('explain tells which rule decides, with what is known of the client', async () => {
   stage.broker.addClient('c', { username: 'bob' });
   const no = (await ask(stage.server.port, 'GET', '/api/v4/access/explain?clientid=c&topic=no&action=subscribe')).json;
-  expect(no.data).toEqual({ allowed: false, rule: 'acl:3' });
+  const bob = { username: 'bob', address: '127.0.0.1', listener: 'tcp' };
+  expect(no.data).toEqual({ allowed: false, rule: 'acl:3', connected: true, as: bob });
+  const away = await ask(stage.server.port, 'GET', '/api/v4/access/explain?clientid=x&topic=t&username=eve');
+  const eve = { username: 'eve', address: '', listener: '' };
+  expect(away.json.data).toMatchObject({ connected: false, as: eve });
   expect((await ask(stage.server.port, 'GET', '/api/v4/access/explain?topic=t')).json.code).toBe(108);
   expect((await ask(stage.server.port, 'GET', '/api/v4/access/explain?clientid=c&topic=t&action=x')).status).toBe(400);
   const path = '/api/v4/access/explain?clientid=c&topic=t';

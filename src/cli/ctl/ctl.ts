@@ -196,6 +196,12 @@ interface ExplainOptions {
 /** What a reload answers when something could not be applied or needs a restart. */
 const NOT_ALL = 209;
 
+function identityText({ username, listener, address }: Row): string {
+  const user = username === null || username === undefined ? 'no user name' : `user ${username}`;
+  const through = listener === '' ? 'any listener' : `listener ${listener}`;
+  return `${user}, ${through}, ${address === '' ? 'any address' : `address ${address}`}`;
+}
+
 /** Exit code 1 when it is not allowed, so that scripts can ask. */
 async function explain(
   work: Work,
@@ -214,8 +220,11 @@ async function explain(
   if (action !== undefined && !ACTIONS.includes(action))
     throw new GatewayError('CLI-USAGE', `${action}: publish, subscribe, deliver or connect expected`);
   const { data } = await work.client.call('GET', `/access/explain${query({ ...options, clientid, action, topic })}`);
-  const { allowed, rule } = rowOf(data);
-  say(work, data, facts([[allowed === true ? 'allowed' : 'denied', rule]]));
+  const { allowed, rule, connected } = rowOf(data);
+  const verdict: [string, unknown] = [allowed === true ? 'allowed' : 'denied', rule];
+  // Judged as nobody in particular: that has to be said.
+  const judged: [string, unknown] = ['not connected', `judged as ${identityText(rowOf(rowOf(data).as))}`];
+  say(work, data, facts(connected === false ? [verdict, judged] : [verdict]));
   if (allowed !== true) context.exit(1);
 }
 

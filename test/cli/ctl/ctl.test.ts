@@ -173,9 +173,12 @@ describe('looking', () => {
 
   test('explain ends with exit code 1 when it is denied', async () => {
     const allowed = await run(['explain', '--clientid', 'c', '--topic', 'yes'], here());
-    expect(allowed).toEqual({ out: 'allowed  acl:3\n', code: 0 });
+    const judged = 'not connected  judged as no user name, any listener, any address\n';
+    expect(allowed).toEqual({ out: `allowed        acl:3\n${judged}`, code: 0 });
     const denied = await run(['explain', '--clientid', 'c', '--topic', 'no'], here());
-    expect(denied).toEqual({ out: 'denied  acl:3\n', code: 1 });
+    expect(denied).toEqual({ out: `denied         acl:3\n${judged}`, code: 1 });
+    stage.broker.addClient('here', { username: 'bob' });
+    expect((await run(['explain', 'here', 'publish', 'yes'], here())).out).toBe('allowed  acl:3\n');
     expect(await run(['explain', 'c', 'publish', 'no'], here())).toEqual(denied);
     await expect(run(['explain', 'c', 'publish'], here())).rejects.toMatchObject({ code: 'CLI-USAGE' });
     expect(await run(['explain', 'c', 'subscribe', 'yes'], here())).toEqual(allowed);

@@ -1,5 +1,6 @@
 // Calls of the REST API, and who is logged in. Used by every page. The cookie is the browser's; the token that changes
 // have to send is kept here. A call without a valid session ends in the login page, whichever page made it.
+import { answerText } from './answers.ts';
 import { createStore } from './store.ts';
 import type { Problem } from './types.ts';
 
@@ -9,7 +10,7 @@ const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
 export interface Me {
   readonly username: string;
   readonly role: Role;
-  readonly via: 'open' | 'basic' | 'jwt' | 'session';
+  readonly via: 'open' | 'basic' | 'jwt' | 'session' | 'socket';
   readonly csrf: string | null;
 }
 
@@ -122,6 +123,7 @@ export function query(values: Readonly<Record<string, string | number | undefine
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }
 
+/** What went wrong, in the language of the page. */
 export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return answerText(error instanceof Error ? error.message : String(error));
 }

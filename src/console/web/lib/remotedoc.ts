@@ -1,6 +1,7 @@
 // The document of a bridge to a remote broker as a form holds it, and back; which field a problem belongs to. Pure;
 // used by the form.
 import { firstByField, otherKeys } from './formdoc.ts';
+import { emptyTls, isSecure, TLS_FIELDS, type TlsForm, tlsBlock, tlsForm } from './tlsdoc.ts';
 import type { Bridge, Problem, Rule } from './types.ts';
 
 /** One rule while it is edited: everything is text; "" = as it comes. */
@@ -29,7 +30,11 @@ export interface RemoteForm {
   readonly password: string;
   readonly hasPassword: boolean;
   readonly keepalive: string;
-  readonly clean_start: boolean;
+  /** The remote broker keeps the session while the link is down: clean_start = false. */
+  readonly durable: boolean;
+  /** Seconds that it keeps it, MQTT 5. */
+  readonly expiry: string;
+  readonly tls: TlsForm;
   readonly forwards: readonly RemoteRule[];
   readonly subscription: readonly RemoteRule[];
   /** JSON object with all other keys. */
@@ -41,10 +46,14 @@ export function emptyRemoteRule(list: RemoteList): RemoteRule {
   return { local_topic: '', remote_topic: '', qos, retain: '', trace: '', fallback_topic: '', more: {} };
 }
 
+/** Seconds. */
+const DAY = '86400';
+
 export function emptyRemote(): RemoteForm {
   return {
-    ...{ name: '', enable: true, server: '', proto_ver: '4', clientid: '', username: '', password: '' },
-    ...{ hasPassword: false, keepalive: '60s', clean_start: true, more: '', subscription: [] },
+    ...{ name: '', enable: true, server: '', proto_ver: '5', clientid: '', username: '', password: '' },
+    ...{ hasPassword: false, keepalive: '60s', durable: true, expiry: DAY, more: '', subscription: [] },
+    tls: emptyTls(),
     forwards: [emptyRemoteRule('forwards')],
   };
 }
@@ -53,7 +62,19 @@ const RULE_KEYS = ['local_topic', 'remote_topic', 'qos', 'retain', 'trace', 'fal
 const FIELDS = ['name', 'server', 'proto_ver', 'clientid', 'username', 'password', 'keepalive'];
 /** Not in the JSON of other keys: they have fields, or tell only what the bridge is doing. */
 const SHOWN_KEYS = [
-  ...[...FIELDS, 'enable', 'clean_start', 'forwards', 'subscription', 'kind', 'type', 'state', 'last_error'],
+  ...[
+    ...FIELDS,
+    'enable',
+    'clean_start',
+    'ssl',
+    'conn_properties',
+    'forwards',
+    'subscription',
+    'kind',
+    'type',
+    'state',
+    'last_error',
+  ],
   ...['clientId', 'endpoints', 'peers', 'rules', 'taking', 'waiting', 'remote', 'refused', 'unmatched', 'dropped'],
   ...['queuedBytes'],
 ];
@@ -79,8 +100,16 @@ function ruleForm(rule: Rule): RemoteRule {
   };
 }
 
+function propertiesOf(bridge: Bridge): Readonly<Record<string, unknown>> {
+  const found: unknown = bridge.conn_properties;
+  return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
+}
+
 export function remoteForm(bridge: Bridge): RemoteForm {
-  const more = without(bridge, SHOWN_KEYS);
+  const { session_expiry_interval: expiry, ...connect } = propertiesOf(bridge);
+  const properties = without(connect, []);
+  const connects = Object.keys(properties).length === 0 ? {} : { conn_properties: properties };
+  const more = { ...without(bridge, SHOWN_KEYS), ...connects };
   return {
     name: bridge.name,
     enable: bridge.enable,
@@ -91,7 +120,9 @@ export function remoteForm(bridge: Bridge): RemoteForm {
     password: '',
     hasPassword: word(bridge.password) !== '',
     keepalive: word(bridge.keepalive),
-    clean_start: bridge.clean_start !== false,
+    durable: bridge.clean_start === false,
+    expiry: word(expiry),
+    tls: tlsForm(bridge.ssl),
     forwards: (bridge.forwards ?? []).map(ruleForm),
     subscription: (bridge.subscription ?? []).map(ruleForm),
     more: Object.keys(more).length === 0 ? '' : JSON.stringify(more, null, 2),
@@ -122,11 +153,29 @@ function passwordOf({ username, password, hasPassword }: RemoteForm): string | n
   return hasPassword && username !== '' ? '***' : null;
 }
 
+/** A session is kept under a name: a random one would leave it behind. */
+export function durableId({ name }: Pick<RemoteForm, 'name'>): string {
+  return `tidegate-${name.trim()}`;
+}
+
+function connectBlock({ durable, expiry, proto_ver }: RemoteForm, other: unknown): Record<string, unknown> {
+  const more = typeof other === 'object' && other !== null ? (other as Record<string, unknown>) : {};
+  const seconds = durable && proto_ver === '5' && expiry.trim() !== '' ? number(expiry.trim()) : undefined;
+  const block = { ...more, ...(seconds === undefined ? {} : { session_expiry_interval: seconds }) };
+  return Object.keys(block).length === 0 ? {} : { conn_properties: block };
+}
+
+function sslBlock({ tls }: RemoteForm): Record<string, unknown> {
+  const block = tlsBlock(tls);
+  return block === undefined ? {} : { ssl: block };
+}
+
 /** The document to send, or what is wrong before it can be. */
 export function remoteDocument(form: RemoteForm): { document: Record<string, unknown> } | { problem: Problem } {
   const other = otherKeys(form.more);
   if ('problem' in other) return other;
-  const optional = { clientid: form.clientid.trim(), username: form.username, password: passwordOf(form) };
+  const clientid = form.clientid.trim() || (form.durable ? durableId(form) : '');
+  const optional = { clientid, username: form.username, password: passwordOf(form) };
   const document = {
     ...other.more,
     name: form.name.trim(),
@@ -134,7 +183,9 @@ export function remoteDocument(form: RemoteForm): { document: Record<string, unk
     server: form.server.trim(),
     proto_ver: number(form.proto_ver),
     keepalive: form.keepalive.trim(),
-    clean_start: form.clean_start,
+    clean_start: !form.durable,
+    ...connectBlock(form, other.more.conn_properties),
+    ...(isSecure(form.server) ? sslBlock(form) : {}),
     ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '' && value !== null)),
     forwards: form.forwards.map(ruleDocument),
     subscription: form.subscription.map(ruleDocument),
@@ -150,6 +201,8 @@ function fieldOf(pointer: string): string {
     if (index === undefined) return first;
     return key !== undefined && RULE_KEYS.includes(key) ? `${first}/${index}/${key}` : `${first}/${index}`;
   }
+  if (first === 'ssl') return index === undefined ? 'ssl' : (TLS_FIELDS[index] ?? 'ssl');
+  if (first === 'conn_properties' && index === 'session_expiry_interval') return 'expiry';
   return FIELDS.includes(first) ? first : 'more';
 }
 

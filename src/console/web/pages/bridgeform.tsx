@@ -22,6 +22,7 @@ import { t } from '../lib/words.ts';
 import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { BridgeFrame, type Problems, RuleEditors, TraceField } from './bridgeframe.tsx';
+import { ConnectionTest } from './connectiontest.tsx';
 import { AnswerFields, RequestRules } from './requestfields.tsx';
 import { RuleTester } from './ruletester.tsx';
 
@@ -317,6 +318,10 @@ export function NngBridgeForm({
           onRules={(rules) => set({ [list]: rules })}
         />
       ))}
+      <ConnectionTest
+        tested={{ type, name: form.name.trim(), document: () => bridgeDocument(form) }}
+        onProblems={(list) => setProblems(byField(list))}
+      />
     </BridgeFrame>
   );
 }

@@ -27,6 +27,7 @@ import {
 } from '../ui/parts.tsx';
 import { attempt, tell } from '../ui/toast.tsx';
 import { BridgeDialog, type Edited } from './bridgedialog.tsx';
+import { ConnectionTest } from './connectiontest.tsx';
 import { RuleTester } from './ruletester.tsx';
 
 /** What the stream last said of a bridge, over what was loaded. */
@@ -53,6 +54,12 @@ function sendingRules({ forwards, requests, topics }: Bridge): readonly Rule[] {
   return filters.map((filter) => ({ local_topic: String(filter), frame: 'payload' }));
 }
 
+/** Where a bridge goes or listens, also while it is off. */
+function addressesOf(bridge: Bridge): readonly string[] {
+  const found: unknown = bridge.kind === 'mqtt' ? bridge.server : bridge[`${bridge.type ?? ''}_url`];
+  return (Array.isArray(found) ? found : [found]).filter((one): one is string => typeof one === 'string');
+}
+
 interface CardProps {
   readonly bridge: Bridge;
   readonly live: BridgeState;
@@ -62,6 +69,7 @@ interface CardProps {
 }
 
 function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
+  const [testing, setTesting] = useState(false);
   const flip = (on: boolean): void => {
     const done = on ? t('Bridge {n} is on.', { n: bridge.name }) : t('Bridge {n} is off.', { n: bridge.name });
     const target = kept(pathOf(bridge, on ? '/enable' : '/disable'));
@@ -81,6 +89,9 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
           )}
           {can('admin') && (
             <>
+              <Button onClick={() => setTesting(!testing)} aria-expanded={testing}>
+                {t('Test connection')}
+              </Button>
               <IconButton icon="edit" label={t('Change bridge {n}', { n: bridge.name })} onClick={onEdit} />
               <IconButton icon="trash" label={t('Remove bridge {n}', { n: bridge.name })} onClick={onRemove} />
             </>
@@ -91,7 +102,13 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
       {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
         <p class="failed">{live.last_error}</p>
       )}
-      <Flow bridge={live} forwards={sendingRules(bridge)} subscription={bridge.subscription ?? []} />
+      {testing && <ConnectionTest tested={{ type: bridge.type ?? 'mqtt', name: bridge.name, document: null }} />}
+      <Flow
+        addresses={addressesOf(bridge)}
+        bridge={live}
+        forwards={sendingRules(bridge)}
+        subscription={bridge.subscription ?? []}
+      />
     </Panel>
   );
 }

@@ -11,6 +11,7 @@ import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Histogram } from '../ui/histogram.tsx';
 import { Badge, Empty, Panel } from '../ui/parts.tsx';
+import { Certificates } from './certificates.tsx';
 
 function Tile({ label, value, note, tone }: { label: string; value: string; note?: string; tone?: string }) {
   return (
@@ -243,12 +244,13 @@ export function OverviewPage() {
         )}
         {now !== null && ` · ${t('up {n}', { n: duration(now.uptime_ms) })}`}
       </p>
+      <Certificates />
+      <Panel title={t('Bridges')}>
+        <BridgeStates />
+      </Panel>
       {now === null ? <Empty>{t('Waiting for data.')}</Empty> : <Tiles now={now} />}
       <Charts now={now} />
       <div class="pair">
-        <Panel title={t('Bridges')}>
-          <BridgeStates />
-        </Panel>
         <Panel title={t('Recent events')}>
           <Happenings />
         </Panel>

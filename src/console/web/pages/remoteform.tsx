@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks';
 import { ApiError, call, escaped, textOf } from '../lib/api.ts';
 import { kept } from '../lib/keep.ts';
 import {
+  durableId,
   emptyRemote,
   emptyRemoteRule,
   problemsByField,
@@ -13,10 +14,13 @@ import {
   type RemoteRule,
   remoteDocument,
 } from '../lib/remotedoc.ts';
+import { isSecure } from '../lib/tlsdoc.ts';
 import { t } from '../lib/words.ts';
 import { Check, IconButton, SelectField, TextField } from '../ui/parts.tsx';
 import { tell } from '../ui/toast.tsx';
 import { BridgeFrame, type Problems, RuleEditors, TraceField } from './bridgeframe.tsx';
+import { ConnectionTest } from './connectiontest.tsx';
+import { TlsFields } from './tlsfields.tsx';
 
 interface RuleProps {
   readonly list: RemoteList;
@@ -164,7 +168,7 @@ function Connection({
         onValue={(server) => set({ server })}
         problem={problems.get('server')}
         placeholder="tls+mqtt-tcp://broker.example.org:8883"
-        hint="mqtt-tcp://…, tls+mqtt-tcp://…"
+        hint={t('tls+mqtt-tcp://host:8883 over TLS, mqtt-tcp://host:1883 without')}
         mono
       />
       <SelectField
@@ -183,7 +187,7 @@ function Connection({
         value={form.clientid}
         onValue={(clientid) => set({ clientid })}
         problem={problems.get('clientid')}
-        placeholder={t('random')}
+        placeholder={form.durable ? durableId(form) : t('random')}
         mono
       />
       <TextField
@@ -212,8 +216,17 @@ function Connection({
         mono
       />
       <div class="field check-field">
-        <Check label={t('Clean start')} value={form.clean_start} onValue={(clean_start) => set({ clean_start })} />
+        <Check label={t('Durable session')} value={form.durable} onValue={(durable) => set({ durable })} />
       </div>
+      {form.durable && form.proto_ver === '5' && (
+        <TextField
+          label={t('Kept by the broker, seconds')}
+          value={form.expiry}
+          onValue={(expiry) => set({ expiry })}
+          problem={problems.get('expiry')}
+          mono
+        />
+      )}
     </>
   );
 }
@@ -276,6 +289,9 @@ export function RemoteBridgeForm({
         {direction}
         <Connection form={form} isNew={initial === null} problems={problems} set={set} />
       </div>
+      {isSecure(form.server) && (
+        <TlsFields tls={form.tls} set={(more) => set({ tls: { ...form.tls, ...more } })} problems={problems} />
+      )}
       {(['forwards', 'subscription'] as const).map((list) => (
         <RuleFieldset
           key={list}
@@ -285,6 +301,10 @@ export function RemoteBridgeForm({
           onRules={(rules) => set({ [list]: rules })}
         />
       ))}
+      <ConnectionTest
+        tested={{ type: 'mqtt', name: form.name.trim(), document: () => remoteDocument(form) }}
+        onProblems={(list) => setProblems(problemsByField(list))}
+      />
     </BridgeFrame>
   );
 }

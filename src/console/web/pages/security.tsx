@@ -13,6 +13,22 @@ type Action = 'publish' | 'subscribe' | 'deliver';
 interface Verdict {
   readonly allowed: boolean;
   readonly rule: string;
+  readonly connected: boolean;
+  readonly as: { readonly username: string | null; readonly address: string; readonly listener: string };
+}
+
+/** Of a client that is not there: as whom it was judged. */
+function JudgedAs({ verdict }: { readonly verdict: Verdict }) {
+  const { username, address, listener } = verdict.as;
+  return (
+    <p class="note">
+      {t('This client is not connected. Judged as: {user}, {listener}, {address}.', {
+        user: username === null ? t('no user name') : t('user {n}', { n: username }),
+        listener: listener === '' ? t('any listener') : t('listener {n}', { n: listener }),
+        address: address === '' ? t('any address') : t('address {n}', { n: address }),
+      })}
+    </p>
+  );
 }
 
 function Explain() {
@@ -76,6 +92,7 @@ function Explain() {
             )}
           </span>
         </div>
+        {verdict !== null && !verdict.connected && <JudgedAs verdict={verdict} />}
         {problem !== null && (
           <p class="failed" role="alert">
             {problem}

@@ -135,12 +135,19 @@ function Waiting({ bridge }: { readonly bridge: BridgeState }) {
   return frames === 0 ? null : <span class="warn-text small">{t('{n} waiting', { n: count(frames) })}</span>;
 }
 
-function Ends({ bridge }: { readonly bridge: BridgeState }) {
+function Ends({ bridge, addresses }: { readonly bridge: BridgeState; readonly addresses: readonly string[] }) {
   const peers = bridge.peers ?? [];
   const remote = bridge.kind === 'mqtt';
   return (
     <div class="flow-ends">
       <span class="flow-label">{remote ? t('Remote broker') : 'NNG'}</span>
+      {(bridge.endpoints ?? []).length === 0 &&
+        addresses.map((url) => (
+          <div key={url} class="flow-end">
+            <code>{url}</code>
+            {!bridge.enable && <span class="muted">{t('disabled')}</span>}
+          </div>
+        ))}
       {(bridge.endpoints ?? []).map((end) => (
         <div key={end.url} class="flow-end">
           <code>{end.bound ?? end.url}</code>
@@ -159,10 +166,13 @@ function Ends({ bridge }: { readonly bridge: BridgeState }) {
 
 export function Flow({
   bridge,
+  addresses,
   forwards,
   subscription,
 }: {
   readonly bridge: BridgeState;
+  /** Shown where no endpoint tells more. */
+  readonly addresses: readonly string[];
   readonly forwards: readonly Rule[];
   readonly subscription: readonly Rule[];
 }) {
@@ -181,9 +191,9 @@ export function Flow({
   );
   return (
     <div class={mirrored ? 'flow sub' : 'flow pub'}>
-      {mirrored ? <Ends bridge={bridge} /> : rows}
+      {mirrored ? <Ends bridge={bridge} addresses={addresses} /> : rows}
       <Arrow rate={rate} both={forwards.length > 0 && subscription.length > 0} />
-      {mirrored ? rows : <Ends bridge={bridge} />}
+      {mirrored ? rows : <Ends bridge={bridge} addresses={addresses} />}
     </div>
   );
 }

@@ -9,6 +9,8 @@ const PATHS: Readonly<Record<string, string>> = {
   topics: 'M6 4v14h6M6 11h6m3-2h4v4h-4zm0 7h4v4h-4zM4 4h4',
   messages: 'M4 6h16v10H9l-5 4z',
   proxy: 'M4 12h6m0 0 5-6h5m-10 6 5 6h5m-10-6h10',
+  users:
+    'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM3 20c0-4 2.5-6 6-6s6 2 6 6M16 5a3.5 3.5 0 0 1 0 6m2 3c2 .7 3 2.500 3 6',
   security: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4',
   configuration: 'M4 7h9m5 0h2M4 17h2m5 0h9M13 5v4m-2 6v4',
   log: 'M5 5h14M5 10h14M5 15h9M5 20h6',

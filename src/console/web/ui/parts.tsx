@@ -1,6 +1,7 @@
 // Small pieces that all pages are made of: buttons, badges, fields, panels, notices. No data of their own.
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { answerText } from '../lib/answers.ts';
 import { textOf } from '../lib/api.ts';
 import { asText, fromBase64, hexDump, prettyJson } from '../lib/bytes.ts';
 import { bytes as sizeText } from '../lib/format.ts';
@@ -110,7 +111,7 @@ export function Field({
       })}
       {told && (
         <p class={wrong ? 'note problem' : 'note'} id={`${id}-note`}>
-          {wrong ? problem : hint}
+          {wrong ? answerText(problem) : hint}
         </p>
       )}
     </div>

@@ -16,6 +16,7 @@ import { ConfigurationPage } from '../pages/configuration.tsx';
 import { LogPage } from '../pages/log.tsx';
 import { LoginPage } from '../pages/login.tsx';
 import { MessagesPage } from '../pages/messages.tsx';
+import { MqttUsersPage } from '../pages/mqttusers.tsx';
 import { OverviewPage } from '../pages/overview.tsx';
 import { ProxyPage } from '../pages/proxy.tsx';
 import { RulesPage } from '../pages/rules.tsx';
@@ -41,6 +42,7 @@ function pagesOf(user: Me, proxy: boolean): readonly PageRow[] {
     { id: 'topics', title: t('Topics'), page: TopicsPage },
     { id: 'messages', title: t('Messages'), page: MessagesPage },
     ...(proxy ? [{ id: 'proxy', title: t('Proxy'), page: ProxyPage }] : []),
+    ...(admin ? [{ id: 'users', title: t('MQTT users'), page: MqttUsersPage }] : []),
     ...(admin ? [{ id: 'security', title: t('Security'), page: SecurityPage }] : []),
     { id: 'configuration', title: t('Configuration'), page: ConfigurationPage },
     ...(admin ? [{ id: 'log', title: t('Log'), page: LogPage }] : []),
