@@ -25,7 +25,7 @@ interface Step {
   readonly certificate?: Certificate;
 }
 
-const TONES = { ok: 'good', warning: 'warn', failed: 'bad', skipped: 'off' } as const;
+const TONES = { ok: 'good', warning: 'warn', failed: 'bad', skipped: 'disabled' } as const;
 
 /** What each step is called; read by t() below. */
 function stepName(step: string): string {
