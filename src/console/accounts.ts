@@ -65,10 +65,10 @@ function callerOf({ caller, asking }: Call): AccountsCaller {
 }
 
 /** What came of commands that belong together. */
-function outcomeOf(outcome: AccountsOutcome, missing: boolean): Answer {
+function outcomeOf(outcome: AccountsOutcome, missing: boolean, status = 200): Answer {
   if (!outcome.ok) return fail(outcome.why === 'invalid' ? 'value' : 'unavailable', outcome.message);
   const error = outcome.responses.find((response) => response.error !== undefined)?.error;
-  if (error === undefined) return done();
+  if (error === undefined) return done(status);
   return missing && / not found$/.test(String(error)) ? fail('account') : fail('value', String(error));
 }
 
@@ -120,9 +120,10 @@ function commandsOf(kind: Kind, name: string, document: JsonObject, isNew: boole
 async function put(kind: Kind, accounts: AccountsControl, call: Call): Promise<Answer> {
   if (!isObject(call.body)) return fail('value', 'the body has to be an object');
   const name = param(call, 'name');
-  const commands = commandsOf(kind, name, call.body, kind.one(accounts, name) === undefined);
+  const isNew = kind.one(accounts, name) === undefined;
+  const commands = commandsOf(kind, name, call.body, isNew);
   if (!Array.isArray(commands)) return commands as Answer;
-  return outcomeOf(await accounts.run(commands as JsonObject[], callerOf(call), true), false);
+  return outcomeOf(await accounts.run(commands as JsonObject[], callerOf(call), true), false, isNew ? 201 : 200);
 }
 
 async function remove(kind: Kind, accounts: AccountsControl, call: Call): Promise<Answer> {

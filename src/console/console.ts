@@ -45,10 +45,13 @@
 //   rooms.ts           Places for requests that are being worked on
 //   route.ts           A route: method, path, who may call it, what it takes, what it does
 //   routes.ts          The one list of everything the HTTP server answers to
+//   routeshapes.ts     What each call of the REST API takes and answers: shapes by method and path, for openapi.ts
 //   ruleapi.ts         REST: rules at run time: list, put, remove, and trying one on a sample or on live messages
 //   security.ts        REST: who may come in through which listener, and what decides on rights there
 //   session.ts         REST: logging in and out at the console
 //   settings.ts        REST: every key of the configuration with its text and default; checking and setting single keys
+//   shape.ts           The words that the shapes of REST bodies are written in: JSON Schema 2020-12
+//   shapes.ts          The shapes that several calls of the REST API share, by name: components of the OpenAPI document
 //   target.ts          The request target: checked before any router sees it
 //   text.ts            Bytes and times as people and scripts read them
 //   topics.ts          REST: what is published topic by topic, with rates
@@ -448,6 +451,8 @@ export interface ConsoleOptions {
   /** null: none are configured now; absent where the gateway has none. */
   readonly accounts?: () => AccountsControl | null;
   /** Calls back for each change of them that came over MQTT; absent where none can come. */
+  /** Schemas of the documents of bridges and rules, for the description of the API. */
+  readonly documents?: () => Readonly<Record<string, JsonObject>>;
   /** Certificates that the configuration names; absent: nobody looks. */
   readonly certificates?: () => readonly CertificateView[];
   /** Where the control socket is made; absent or null: there is none. */

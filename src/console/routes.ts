@@ -39,6 +39,9 @@ export interface RouteParts {
   readonly process: ProcessMetrics;
 }
 
+/** Bridges and rules without shapes: what tests without a configuration see. */
+const NO_DOCUMENTS = {};
+
 export function allRoutes({ options, access, audit, feed, process }: RouteParts): readonly Route[] {
   const routes: Route[] = [
     ...healthRoutes(options),
@@ -63,7 +66,9 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...proxyRoutes(options),
     ...settingRoutes(options),
     ...sessionRoutes(access, audit),
-    get('/openapi.json', 'this description', () => json(describe(routes, options.version))),
+    get('/openapi.json', 'this description', () =>
+      json(describe(routes, options.version, options.documents?.() ?? NO_DOCUMENTS)),
+    ),
   ];
   return routes;
 }

@@ -33,7 +33,8 @@ async function put(rules: RuleControl, call: Call): Promise<Answer> {
   if (wrong !== null) return wrong;
   const keep = keepOf(call);
   if (typeof keep === 'object') return keep;
-  return changed(await rules.put(name, wanted(call.body), keep), 'rule');
+  const isNew = rules.list().every((rule) => rule.name !== name);
+  return changed(await rules.put(name, wanted(call.body), keep), 'rule', isNew ? 201 : 200);
 }
 
 async function remove(rules: RuleControl, call: Call): Promise<Answer> {

@@ -87,6 +87,7 @@ export class Web {
     const { HttpServer } = await import('../console/http.ts');
     const { loadPages } = await import('../console/pages.ts');
     const { configKeys } = await import('./keys.ts');
+    const { documentSchemas } = await import('./keyschema.ts');
     const { storeView } = await import('./storeview.ts');
     const { makeHash, matchesHash } = await import('./webhash.ts');
     const server = new HttpServer(
@@ -119,6 +120,7 @@ export class Web {
         ready,
         controlFolder: this.parts.controlFolder,
         certificates: this.parts.certificates,
+        documents: documentSchemas,
         listening: () => listeners.openCount >= current.config.listeners.length,
         settings: () => httpSettings(first, current.config.httpServer ?? first),
         matchesHash,

@@ -13,6 +13,7 @@
 //   hooks.ts         The functions of a program that embeds the gateway
 //   kept.ts          Keeps changes made at run time
 //   keys.ts          The configuration's schema as a flat list of keys, for the console
+//   keyschema.ts     The configuration's schema as JSON Schema: what a bridge's or a rule's document may hold
 //   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
 //   nngprobe.ts      "Test connection" of an NNG bridge: for each URL the connection, TLS and the greeting of the peer
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both

@@ -273,7 +273,7 @@ describe('rules by REST and ctl', () => {
   test('a rule is added, shown, sent back, changed and removed', async () => {
     await begin('');
     const rule = { from: ['s/+'], where: 'payload.t > 1', set: { t: 'payload.t' }, to: 'out/{1}', throttle: '1500ms' };
-    expect(await call('PUT', '/rules/a', rule)).toMatchObject({ status: 200 });
+    expect(await call('PUT', '/rules/a', rule)).toMatchObject({ status: 201 });
     const out = await listener('out/#');
     await out.client.publishAsync('s/1', '{"t":2}', { qos: 1 });
     expect(await out.until(1)).toEqual(['out/1 {"t":2}']);
@@ -290,7 +290,7 @@ describe('rules by REST and ctl', () => {
   test('a kept rule holds after the next reload', async () => {
     await begin('');
     expect(await call('PUT', '/rules/k?keep=true', { from: ['s'], to: 'out', set: { a: '1' } })).toMatchObject({
-      status: 200,
+      status: 201,
     });
     expect(await gateway.gateway.reload()).toMatchObject({ ok: true });
     expect(status('k')).toMatchObject({ enabled: true });
