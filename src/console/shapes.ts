@@ -1,5 +1,5 @@
-// The shapes that several calls of the REST API share, by name: components of the OpenAPI document. Read by openapi.ts
-// and routeshapes.ts. A test compares them with what a gateway answers. Documents of bridges and rules are not here:
+// The shapes that several calls of the REST API share, by name: components of the OpenAPI document. Read by openapi.ts.
+// A test compares them with what a gateway answers. Documents of bridges and rules are not here:
 // they are made from the configuration's schema (gateway/keyschema.ts), which validates them.
 import type { JsonObject } from './console.ts';
 import { ANY, ANY_OBJECT, FLAG, INT, list, mapOf, NUMBER, nullable, object, ref, TEXT, words } from './shape.ts';
