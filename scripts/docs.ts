@@ -10,6 +10,7 @@ import { FOREIGN } from '../src/config/schema/core.ts';
 import { metricsMarkdown } from './metrics.ts';
 import { fromMosquitto, fromNanomq } from './moving.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';
+import { sysMarkdown } from './sys.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -36,6 +37,7 @@ const FILES = new Map<string, () => string | Promise<string>>([
   ['docs/reference-config.md', () => referenceMarkdown(FOREIGN)],
   ['docs/reference-errors.md', referenceErrors],
   ['docs/metrics.md', metricsMarkdown],
+  ['docs/reference-sys.md', sysMarkdown],
   ['docs/from-mosquitto.md', fromMosquitto],
   ['docs/from-nanomq.md', fromNanomq],
 ]);
