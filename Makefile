@@ -16,7 +16,7 @@ ARCHS ?=
 
 sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench bench-check interop fuzz chaos docs dist deb trydeb tryimage newcomer release setup peers clean
+.PHONY: help start build check test bench bench-check interop fuzz chaos docs pictures dist deb trydeb tryimage newcomer release setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -66,6 +66,9 @@ docs: setup ## write etc/*.reference.*, docs/reference-* and docs/conformance.md
 	npx tsx scripts/docs.ts
 	npx tsx scripts/conformance.ts
 	npx tsx scripts/maps.ts
+
+pictures: setup ## the pictures of docs/console.md (Chromium): one for each page of the console
+	npx tsx scripts/pictures.ts
 
 dist: build ## the npm package as release/tidegate-<version>.tgz
 	npx tsx scripts/dist.ts

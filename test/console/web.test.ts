@@ -4,6 +4,8 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildFrame } from '../../src/bridge/nng/outgoing.ts';
+import { CODES } from '../../src/console/answer.ts';
+import { inChinese } from '../../src/console/web/lib/answers.ts';
 import { barsOf } from '../../src/console/web/lib/bars.ts';
 import {
   type BridgeForm,
@@ -17,6 +19,8 @@ import {
 } from '../../src/console/web/lib/bridgedoc.ts';
 import { asText, fromBase64, fromHex, hexDump, prettyJson, toBase64 } from '../../src/console/web/lib/bytes.ts';
 import { CHINESE } from '../../src/console/web/lib/chinese.ts';
+import { ANSWERS } from '../../src/console/web/lib/chineseanswers.ts';
+import { KEY_TEXTS } from '../../src/console/web/lib/chinesekeys.ts';
 import { bytes, count, duration, percent, short } from '../../src/console/web/lib/format.ts';
 import { cut, cutPayload, indexOf, partAt } from '../../src/console/web/lib/frame.ts';
 import { Series } from '../../src/console/web/lib/rates.ts';
@@ -32,6 +36,7 @@ import {
 } from '../../src/console/web/lib/topictree.ts';
 import { directionOf, tracksOf } from '../../src/console/web/lib/tracks.ts';
 import type { Bridge, BridgeState, Traffic } from '../../src/console/web/lib/types.ts';
+import { configKeys } from '../../src/gateway/keys.ts';
 import { isTopicFilter as isFilter } from '../../src/mqtt/topic.ts';
 
 const text = (value: string): Uint8Array => Buffer.from(value);
@@ -419,5 +424,35 @@ describe('words', () => {
 
   test('the pages name no address outside the gateway', () => {
     for (const source of sources) expect(source).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
+  });
+});
+
+describe('answers of the gateway', () => {
+  test('are put into Chinese with their names and figures', () => {
+    expect(inChinese('granted with QoS 1')).toBe('已授权，QoS 1');
+    expect(inChinese('connection refused (ECONNREFUSED)')).toBe('连接被拒绝（ECONNREFUSED）');
+    expect(inChinese('a value is wrong: mqtt.max_qos: 0 to 2 expected')).toBe(
+      '值不正确：mqtt.max_qos：应在 0 到 2 之间',
+    );
+    expect(inChinese('something nobody has translated')).toBe('something nobody has translated');
+    expect(inChinese(`${'x'.repeat(700)}: a value is wrong`)).toContain('a value is wrong');
+  });
+
+  test('have the same gaps in both languages', () => {
+    const gaps = (word: string): string[] => [...new Set(word.match(/\{\w+\}/g) ?? [])].sort();
+    for (const [english, chinese] of Object.entries(ANSWERS)) expect(gaps(chinese), english).toEqual(gaps(english));
+  });
+
+  test('name every failure that a call may end in', () => {
+    const missing = Object.values(CODES).filter(({ text: words }) => !Object.hasOwn(ANSWERS, words));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('descriptions of configuration keys', () => {
+  test('are there in Chinese, and none for a key that is gone', () => {
+    const texts = new Set(configKeys().map(({ text: words }) => words));
+    expect([...texts].filter((words) => !Object.hasOwn(KEY_TEXTS, words))).toEqual([]);
+    expect(Object.keys(KEY_TEXTS).filter((words) => !texts.has(words))).toEqual([]);
   });
 });

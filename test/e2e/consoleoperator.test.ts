@@ -220,3 +220,78 @@ describe.skipIf(why !== null)(`what operators set up${why === null ? '' : `: ${w
     expect(await faults(page)).toEqual([]);
   }, 60_000);
 });
+
+/** Texts of the page, and those that are read out, without what is code or comes from outside. */
+const TEXTS = `(() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+    if (node.parentElement.closest('code, pre, script, style, .payload-box, .log-fields, .setting-key, noscript, main [lang=en], button[lang]') === null)
+      found.push(node.data);
+  }
+  for (const element of document.querySelectorAll('[aria-label], [title], [placeholder]'))
+    for (const name of ['aria-label', 'title', 'placeholder']) found.push(element.getAttribute(name) ?? '');
+  return found.map((text) => text.trim()).filter((text) => text !== '');
+})()`;
+/** Two English words in a row; names of products, protocols and values of the configuration are none. */
+const ENGLISH = /\b[a-z]{3,} [a-z]{2,}\b/i;
+/** As MQTT writes the names of its properties. */
+const PROPERTIES = /(?:[A-Z][a-z]+ ){1,3}[A-Z][a-z]+/g;
+const NAMES =
+  /Tidegate \d|Node\.js|User Property|MQTT|NNG|JSON|PEM|CEL|QoS|WebSocket|\bCN=|tidegate passwd|Basic Auth/g;
+
+describe.skipIf(why !== null)('the pages in Chinese', () => {
+  test('hold no English sentence, in dialogs and refusals neither', async () => {
+    const browserHere = await launch();
+    const dynsec = path.join(mkdtempSync(path.join(os.tmpdir(), 'zh-')), 'ds.json');
+    const at = await testGateway(`${BASE}auth.dynamic_security { enable = true, file = "${dynsec}" }
+bridges.nng.pub.out { enable = true, pub_url = "tcp://127.0.0.1:0", forwards = [ { local_topic = "a" } ] }
+bridges.mqtt.far { server = "mqtts://127.0.0.1:1", forwards = [ { local_topic = "a" } ] }
+rules.r { from = "a/#", to = "b" }
+upstreams.pool { servers = [ { addr = "127.0.0.1:9" } ] }
+proxy.front { bind = "127.0.0.1:0", default = "pool" }
+`);
+    const http = at.messages.find(({ id }) => id === 'GW-READY')?.fields?.http;
+    const { page } = await open(browserHere, `http://${String(http)}/`, { locale: 'zh-CN' });
+    const wrong: string[] = [];
+    const look = async (where: string): Promise<void> => {
+      const texts = (await page.evaluate(TEXTS)) as string[];
+      for (const text of texts)
+        if (ENGLISH.test(text.replace(PROPERTIES, ' ').replace(NAMES, ' '))) wrong.push(`${where}: ${text}`);
+    };
+    await look('login');
+    await page.getByLabel('用户').fill('admin');
+    await page.getByLabel('密码').fill('wrong');
+    await page.getByRole('button', { name: '登录' }).click();
+    await page.getByRole('alert').waitFor();
+    await look('refused');
+    await page.getByLabel('密码').fill('right-Pw');
+    await page.getByRole('button', { name: '登录' }).click();
+    const links = page.getByRole('navigation', { name: '页面', exact: true }).getByRole('link');
+    await links.first().waitFor();
+    for (const link of await links.all()) {
+      const title = ((await link.textContent()) ?? '').trim();
+      await link.click();
+      await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+      // What the page loads is there, or says that there is nothing.
+      await page.locator('main .panel, main .empty, main table, main form').first().waitFor();
+      if (title === '配置')
+        await page.getByRole('checkbox', { name: '仅显示已修改的项' }).or(page.getByRole('checkbox')).first().uncheck();
+      await look(title);
+      expect(await faults(page)).toEqual([]);
+    }
+    // The form of a bridge, a refusal at its field, and the steps of a test.
+    await links.filter({ hasText: '桥接' }).first().click();
+    await page.getByRole('button', { name: '修改桥接 far' }).click();
+    const form = page.getByRole('dialog');
+    await form.getByRole('button', { name: '测试连接' }).click();
+    await form.getByText('连接被拒绝').first().waitFor();
+    await form.getByLabel('保活时间').fill('soon');
+    await form.getByRole('button', { name: '保存' }).click();
+    await form.locator('.note.problem').first().waitFor();
+    await look('form');
+    await at.stop();
+    await browserHere.close();
+    expect(wrong).toEqual([]);
+  }, 90_000);
+});

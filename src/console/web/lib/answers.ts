@@ -1,10 +1,9 @@
-// What the gateway says, in the language of the page: whole sentences from the dictionary, and sentences with names or
-// figures in them by pattern. Used wherever an answer of the REST API is shown. What nobody has translated stays as it
+// What the gateway says, in Chinese: whole sentences from the dictionary, and sentences with names or
+// figures in them by pattern. Called by words.ts for every answer of the REST API that is shown. Pure. What nobody has translated stays as it
 // is: a wrong translation would be worse.
 
 import { CHINESE } from './chinese.ts';
 import { ANSWERS } from './chineseanswers.ts';
-import { language } from './words.ts';
 
 interface Pattern {
   readonly found: RegExp;
@@ -16,7 +15,8 @@ function patternOf(english: string, chinese: string): Pattern {
   const gaps: string[] = [];
   const escaped = english.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{(\w+)\}/g, (_, name: string) => {
     gaps.push(name);
-    return `(?<${name}>.{1,500}?)`;
+    // A gap never spans two parts of an answer.
+    return `(?<${name}>(?:(?!: ).){1,500}?)`;
   });
   return { found: new RegExp(`^${escaped}$`, 's'), chinese };
 }
@@ -43,8 +43,9 @@ function translate(text: string, patterns: readonly Pattern[]): string | null {
   return null;
 }
 
-export function answerText(text: string): string {
-  if (language.get() !== 'zh' || text.length > MAX_TEXT) return text;
+/** The sentence in Chinese, as far as it is known. */
+export function inChinese(text: string): string {
+  if (text.length > MAX_TEXT) return text;
   const patterns = compile();
   const whole = translate(text, patterns);
   if (whole !== null) return whole;

@@ -1,8 +1,9 @@
 // Calls of the REST API, and who is logged in. Used by every page. The cookie is the browser's; the token that changes
 // have to send is kept here. A call without a valid session ends in the login page, whichever page made it.
-import { answerText } from './answers.ts';
+
 import { createStore } from './store.ts';
 import type { Problem } from './types.ts';
+import { answerText } from './words.ts';
 
 export type Role = 'viewer' | 'operator' | 'admin';
 const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];

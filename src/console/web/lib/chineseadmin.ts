@@ -2,6 +2,18 @@
 // Data, part of chinese.ts.
 
 export const ADMIN_WORDS: Readonly<Record<string, string>> = {
+  'Content type': '内容类型',
+  'Response topic': '响应主题',
+  'list of {n}': '{n}列表',
+  'map of texts': '文本映射',
+  'block or text': '块或文本',
+  keys: '键',
+  'number/s, number/m or number/h': '数字/s、数字/m 或 数字/h',
+  text: '文本',
+  'whole number': '整数',
+  number: '数字',
+  size: '大小',
+  duration: '时长',
   'Test connection': '测试连接',
   'Testing …': '正在测试…',
   'Test message to topic': '向此主题发送测试消息',

@@ -131,6 +131,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'the name cannot be resolved now ({code})': '当前无法解析该名称（{code}）',
   'address already in use ({code})': '地址已被占用（{code}）',
   'the disk is full ({code})': '磁盘已满（{code}）',
+  'cannot connect': '无法连接',
   'holds no certificate': '其中没有证书',
   'holds no private key': '其中没有私钥',
   'the connection was closed': '连接已关闭',

@@ -1,5 +1,6 @@
 // The language of the pages. Texts are written in English where they stand; chinese.ts has each of them in Chinese.
 // Used by every page as t('Clients').
+import { inChinese } from './answers.ts';
 import { CHINESE } from './chinese.ts';
 import { createStore, remember, remembered } from './store.ts';
 
@@ -23,4 +24,9 @@ export function setLanguage(next: Language): void {
 export function t(text: string, values: Readonly<Record<string, string | number>> = {}): string {
   const found = language.get() === 'zh' ? (CHINESE[text] ?? text) : text;
   return found.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+}
+
+/** What the gateway has answered, in the language that is on. */
+export function answerText(text: string): string {
+  return language.get() === 'zh' ? inChinese(text) : text;
 }

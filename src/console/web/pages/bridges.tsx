@@ -9,7 +9,7 @@ import { remoteForm } from '../lib/remotedoc.ts';
 import { useStore } from '../lib/store.ts';
 import { directionOf } from '../lib/tracks.ts';
 import type { Bridge, BridgeState, Rule } from '../lib/types.ts';
-import { t } from '../lib/words.ts';
+import { answerText, t } from '../lib/words.ts';
 import { Flow } from '../ui/flow.tsx';
 import { KeepCheck } from '../ui/keepcheck.tsx';
 import {
@@ -100,7 +100,7 @@ function BridgeCard({ bridge, live, onEdit, onRemove, onChanged }: CardProps) {
       }
     >
       {live.last_error !== null && !(live.endpoints ?? []).some((end) => end.lastError !== null) && (
-        <p class="failed">{live.last_error}</p>
+        <p class="failed">{answerText(live.last_error)}</p>
       )}
       {testing && <ConnectionTest tested={{ type: bridge.type ?? 'mqtt', name: bridge.name, document: null }} />}
       <Flow

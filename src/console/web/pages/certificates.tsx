@@ -1,10 +1,9 @@
 // The alarm of certificates on the overview: those that have expired, expire within 30 days or cannot be read; nothing
 // where all are well.
-import { answerText } from '../lib/answers.ts';
 import { fetchData } from '../lib/api.ts';
 import { date } from '../lib/format.ts';
 import { useLoaded } from '../lib/live.ts';
-import { t } from '../lib/words.ts';
+import { answerText, t } from '../lib/words.ts';
 import { Badge } from '../ui/parts.tsx';
 
 interface Certificate {

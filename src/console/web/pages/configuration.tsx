@@ -7,7 +7,7 @@ import { keeping, kept } from '../lib/keep.ts';
 import { useLoaded } from '../lib/live.ts';
 import { KeyBook, type KeyInfo, type Setting, settings } from '../lib/settings.ts';
 import { useStore } from '../lib/store.ts';
-import { t } from '../lib/words.ts';
+import { answerText, language, t } from '../lib/words.ts';
 import { KeepCheck } from '../ui/keepcheck.tsx';
 import { Button, Check, Empty, Failed, IconButton, Panel, SearchBox } from '../ui/parts.tsx';
 import { attempt, tell } from '../ui/toast.tsx';
@@ -85,7 +85,7 @@ function Row({ setting, staged, onStage }: RowProps) {
         <p class="note">
           {info.text}{' '}
           <span class="muted">
-            ({info.type}
+            ({typeWords(info.type)}
             {info.unit !== null && info.unit !== 'bytes' ? `, ${info.unit}` : ''}
             {differs && 'default' in info ? ` · ${t('default: {n}', { n: written(info.default, info) })}` : ''})
           </span>
@@ -115,7 +115,7 @@ function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => v
       },
       (error: unknown) => {
         const listed = error instanceof ApiError ? error.problems.map(({ message }) => message) : [];
-        setOutcome({ good: false, text: listed.length > 0 ? listed.join('\n') : textOf(error) });
+        setOutcome({ good: false, text: listed.length > 0 ? listed.map(answerText).join('\n') : textOf(error) });
       },
     );
   };
@@ -141,9 +141,23 @@ function StagedBar({ staged, onDone, onDrop }: { staged: Staged; onDone: () => v
   );
 }
 
+/** All keys, with their texts in the language of the page. */
+async function loadKeys(): Promise<readonly KeyInfo[]> {
+  const rows = await fetchData<readonly KeyInfo[]>('/config/keys');
+  if (language.get() !== 'zh') return rows;
+  const { KEY_TEXTS } = await import('../lib/chinesekeys.ts');
+  return rows.map((row) => ({ ...row, text: KEY_TEXTS[row.text] ?? row.text }));
+}
+
+/** What may be written, in words: "list of text", "a | b". */
+function typeWords(type: string): string {
+  const [, item] = /^list of (.+)$/.exec(type) ?? [];
+  return item === undefined ? t(type) : t('list of {n}', { n: t(item) });
+}
+
 export function ConfigurationPage() {
   const config = useLoaded(() => fetchData<Readonly<Record<string, unknown>>>('/config'), 'config');
-  const keys = useLoaded(() => fetchData<readonly KeyInfo[]>('/config/keys'), 'keys');
+  const keys = useLoaded(loadKeys, 'keys');
   const [search, setSearch] = useState('');
   const [only, setOnly] = useState(true);
   const [staged, setStaged] = useState<Staged>(new Map());

@@ -1,11 +1,10 @@
 // Test connection: what the gateway finds on its way to the other side of a bridge, step by step. Used in the forms of
 // bridges and on their cards. Steps that fail are told to the form, which shows them at the field.
 import { useEffect, useState } from 'preact/hooks';
-import { answerText } from '../lib/answers.ts';
 import { call } from '../lib/api.ts';
 import { date } from '../lib/format.ts';
 import type { Problem } from '../lib/types.ts';
-import { t } from '../lib/words.ts';
+import { answerText, t } from '../lib/words.ts';
 import { Badge, Button, Failed, TextField } from '../ui/parts.tsx';
 
 interface Certificate {

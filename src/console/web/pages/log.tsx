@@ -76,7 +76,10 @@ export function LogPage() {
               <time>{clock(line.time, true)}</time>
               <Badge state={line.level} />
               <code class="log-id">{line.msgid}</code>
-              <span class="log-text">{line.text}</span>
+              {/* As in the file, so that it can be searched for. */}
+              <span class="log-text" lang="en">
+                {line.text}
+              </span>
               <code class="log-fields">{fieldsText(line.fields)}</code>
             </li>
           ))}

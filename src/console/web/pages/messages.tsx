@@ -92,8 +92,8 @@ function Publish() {
         <details>
           <summary>{t('Properties')}</summary>
           <div class="fields">
-            <TextField label="Content type" value={contentType} onValue={setContentType} mono />
-            <TextField label="Response topic" value={responseTopic} onValue={setResponseTopic} mono />
+            <TextField label={t('Content type')} value={contentType} onValue={setContentType} mono />
+            <TextField label={t('Response topic')} value={responseTopic} onValue={setResponseTopic} mono />
           </div>
         </details>
         <div class="line">
@@ -289,7 +289,7 @@ function Live() {
                         [t('From'), message.from],
                         [t('Bridge'), message.bridge ?? '–'],
                         [t('Size'), bytes(message.bytes)],
-                        ['Content type', message.content_type ?? '–'],
+                        [t('Content type'), message.content_type ?? '–'],
                       ]}
                     />
                     <Payload base64={message.payload_base64} total={message.bytes} />

@@ -118,7 +118,7 @@ function Table({
         <tbody>
           {rows.slice(0, DRAWN).map((row) => (
             <tr key={nameOf(row)}>
-              <td>
+              <td class="name-cell">
                 <code>{nameOf(row)}</code>
               </td>
               {kind === 'users' && <UserCells user={row as MqttUser} onChanged={onChanged} />}

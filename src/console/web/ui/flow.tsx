@@ -6,7 +6,7 @@ import { count } from '../lib/format.ts';
 import { flows } from '../lib/live.ts';
 import { trackKey, tracksOf, type Way } from '../lib/tracks.ts';
 import type { BridgeState, Rule } from '../lib/types.ts';
-import { t } from '../lib/words.ts';
+import { answerText, t } from '../lib/words.ts';
 
 interface ArrowProps {
   readonly rate: number | null;
@@ -151,7 +151,9 @@ function Ends({ bridge, addresses }: { readonly bridge: BridgeState; readonly ad
       {(bridge.endpoints ?? []).map((end) => (
         <div key={end.url} class="flow-end">
           <code>{end.bound ?? end.url}</code>
-          <span class={end.lastError === null ? 'muted' : 'bad-text'}>{end.lastError ?? t(end.state)}</span>
+          <span class={end.lastError === null ? 'muted' : 'bad-text'}>
+            {end.lastError === null ? t(end.state) : answerText(end.lastError)}
+          </span>
         </div>
       ))}
       {!remote && (

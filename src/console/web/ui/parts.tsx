@@ -1,11 +1,10 @@
 // Small pieces that all pages are made of: buttons, badges, fields, panels, notices. No data of their own.
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { answerText } from '../lib/answers.ts';
 import { textOf } from '../lib/api.ts';
 import { asText, fromBase64, hexDump, prettyJson } from '../lib/bytes.ts';
 import { bytes as sizeText } from '../lib/format.ts';
-import { t } from '../lib/words.ts';
+import { answerText, t } from '../lib/words.ts';
 import { Icon } from './icons.tsx';
 
 type Children = { readonly children?: ComponentChildren };

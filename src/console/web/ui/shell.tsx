@@ -158,7 +158,8 @@ function Console({ user }: { readonly user: Me }) {
           </a>
         ))}
       </nav>
-      <main ref={main} id="main" tabIndex={-1}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached without a mouse */}
+      <main ref={main} id="main" tabIndex={0}>
         {stale && <StaleBanner />}
         <h1>{current.title}</h1>
         <Page key={current.id} />
