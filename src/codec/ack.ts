@@ -10,8 +10,8 @@ import type { AckPacket, Version } from '../mqtt/packet.ts';
 import { PUBREL } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { isReasonCode, MALFORMED_PACKET } from '../mqtt/reason.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import type { Frame } from './codec.ts';
-import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, encodedPropertiesBytes, writeProperties } from './property.ts';
 
 /** Bytes of an acknowledgement without reason code. */

@@ -29,8 +29,8 @@ import {
   UNSUPPORTED_PROTOCOL_VERSION,
 } from '../mqtt/reason.ts';
 import { isTopicName } from '../mqtt/topic.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import type { Frame } from './codec.ts';
-import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, propertiesBytes, writeProperties } from './property.ts';
 import { Reader } from './reader.ts';
 import { binaryBytes, textBytes, writeBinary, writeText, writeUint16 } from './text.ts';

@@ -7,9 +7,6 @@ import { ProtocolError } from '../base/errors.ts';
 import { MALFORMED_PACKET, PACKET_TOO_LARGE } from '../mqtt/reason.ts';
 import type { Frame } from './codec.ts';
 
-/** Largest value of a Variable Byte Integer (MQTT 5.0 section 1.5.5). */
-export const VARINT_MAX = 268_435_455;
-
 /**
  * Reads the fixed header at `at` into `frame`. Returns 1 when buffer[at, end) holds the whole packet, 0 when more bytes
  * are needed: frame.end is then where the packet will end, or 0 while even that is not known. Throws ProtocolError 0x81
@@ -39,19 +36,4 @@ export function readFrame(buffer: Uint8Array, at: number, end: number, frame: Fr
     throw new ProtocolError(PACKET_TOO_LARGE, `packet of ${frame.end - at} bytes, the limit is ${maxBytes}`);
   }
   return frame.end <= end ? 1 : 0;
-}
-
-/** Bytes that `value` takes as a Variable Byte Integer. */
-export function varintBytes(value: number): number {
-  return value < 128 ? 1 : value < 16_384 ? 2 : value < 2_097_152 ? 3 : 4;
-}
-
-/** Writes `value` (0 to VARINT_MAX) at `at`; returns the offset behind it. */
-export function writeVarint(buffer: Uint8Array, at: number, value: number): number {
-  while (value > 127) {
-    buffer[at++] = (value & 127) | 128;
-    value >>>= 7;
-  }
-  buffer[at++] = value;
-  return at;
 }

@@ -10,7 +10,7 @@ import { PUBLISH } from '../mqtt/packet.ts';
 import { PROPERTIES, type Properties, type PropertyRow } from '../mqtt/property.ts';
 import { MALFORMED_PACKET, PROTOCOL_ERROR, QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import { isTopicName } from '../mqtt/topic.ts';
-import { varintBytes, writeVarint } from './frame.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import { Reader } from './reader.ts';
 import { binaryBytes, textBytes, writeBinary, writeText, writeUint16 } from './text.ts';
 
@@ -31,13 +31,16 @@ type Table = Record<string, Value | undefined>;
 
 const RESPONSE_TOPIC = 0x08;
 
+/** What a store keeps is no packet: any property may be among them, any number of times where it repeats. */
+const STORED = 30;
+
 /** Rows by identifier; the identifiers lie close together. */
 const BY_ID: readonly (PropertyRow | undefined)[] = tableById();
 const BY_KEY: ReadonlyMap<string, PropertyRow> = new Map(PROPERTIES.map((row) => [row.key, row]));
 
 /** Packets that may carry a property, as bits, by identifier. */
 const HOMES: readonly number[] = BY_ID.map(
-  (row) => row?.packets.reduce((bits, packet) => bits | (1 << packet), 0) ?? 0,
+  (row) => row?.packets.reduce((bits, packet) => bits | (1 << packet), 1 << STORED) ?? 0,
 );
 
 function tableById(): (PropertyRow | undefined)[] {
@@ -55,79 +58,79 @@ export function decodeProperties(buffer: Buffer, at: number, end: number, packet
   const bytes = reader.varint('Property Length');
   if (bytes > reader.left) throw new ProtocolError(MALFORMED_PACKET, 'properties reach past the packet');
   reader.end = reader.at + bytes;
-  if (bytes === 0) return { properties: null, end: reader.end };
+  return { properties: bytes === 0 ? null : decodeValues(reader, packet), end: reader.end };
+}
+
+function decodeValues(reader: Reader, packet: number): Properties {
   const properties: Properties = {};
   const table = properties as Table;
+  const listed = packet === PUBLISH || packet === STORED;
   while (reader.at < reader.end) {
     // All identifiers are one byte; a longer form would not be the shortest, and so is no identifier [MQTT-1.5.5-1].
-    const id = buffer[reader.at++];
+    const id = reader.buffer[reader.at++];
     const row = BY_ID[id];
     if (row === undefined) throw new ProtocolError(MALFORMED_PACKET, 'unknown property');
     if (((HOMES[id] >> packet) & 1) === 0)
       throw new ProtocolError(MALFORMED_PACKET, `${row.key} may not be in this packet`);
-    if (row.type === 'pair') addPair(properties, reader);
-    else if (row.type === 'varint' && packet === PUBLISH) addIdentifier(properties, readValue(row, reader));
+    if (row.type === 'pair') {
+      addPair(properties, reader, packet);
+      continue;
+    }
+    const value = readValue(row, reader);
+    if (packet !== STORED) refuse(row, value);
+    if (row.type === 'varint' && listed) addIdentifier(properties, value, packet);
     else if (table[row.key] !== undefined) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} occurs twice`);
-    else table[row.key] = row.type === 'varint' ? [readValue(row, reader) as number] : readValue(row, reader);
+    else table[row.key] = row.type === 'varint' ? [value as number] : row.type === 'flag' ? value === 1 : value;
   }
-  return { properties, end: reader.end };
+  return properties;
 }
 
-function addPair(properties: Properties, reader: Reader): void {
+function addPair(properties: Properties, reader: Reader, packet: number): void {
   const list = (properties.userProperties ??= []);
-  if (list.length === MAX_REPEATED)
+  if (list.length === MAX_REPEATED && packet !== STORED)
     throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_REPEATED} user properties`);
   const name = reader.text('user property');
   list.push([name, reader.text('user property')]); // [MQTT-1.5.7-1]
 }
 
-function addIdentifier(properties: Properties, value: Value): void {
+function addIdentifier(properties: Properties, value: Value, packet: number): void {
   const list = (properties.subscriptionIdentifiers ??= []);
-  if (list.length === MAX_REPEATED)
+  if (list.length === MAX_REPEATED && packet !== STORED)
     throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_REPEATED} subscription identifiers`);
   list.push(value as number);
 }
 
-/** The next value if it may be, in the form it has in Properties. */
+/** The next value, in the form it has in Properties. */
 function readValue(row: PropertyRow, reader: Reader): Value {
   switch (row.type) {
     case 'byte':
-      return readBit(row, reader);
     case 'flag':
-      return readBit(row, reader) === 1;
+      return reader.byte(row.key);
     case 'uint16':
-      return nonZero(row, reader.uint16(row.key));
+      return reader.uint16(row.key);
     case 'uint32':
-      return nonZero(row, reader.uint32(row.key));
+      return reader.uint32(row.key);
     case 'varint':
-      return nonZero(row, reader.varint(row.key));
+      return reader.varint(row.key);
     case 'binary':
       return reader.binary(row.key);
-    default: {
-      const text = reader.text(row.key);
-      if (row.id === RESPONSE_TOPIC && !isTopicName(text)) {
-        throw new ProtocolError(PROTOCOL_ERROR, 'responseTopic is not a topic name'); // [MQTT-3.3.2-14]
-      }
-      return text;
-    }
+    default:
+      return reader.text(row.key);
   }
 }
 
-/** All properties of one byte are 0 or 1 (sections 3.1.2.11.6, 3.2.2.3.4, 3.3.2.3.2 and so on). */
-function readBit(row: PropertyRow, reader: Reader): number {
-  const value = reader.byte(row.key);
-  if (value > 1) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is neither 0 nor 1`);
-  return value;
-}
-
-function nonZero(row: PropertyRow, value: number): number {
+/** Refuses what no packet may carry; all properties of one byte are 0 or 1 (3.1.2.11.6, 3.2.2.3.4 and so on). */
+function refuse(row: PropertyRow, value: Value): void {
+  if ((row.type === 'byte' || row.type === 'flag') && (value as number) > 1)
+    throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is neither 0 nor 1`);
   if (value === 0 && row.nonZero === true) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} is 0`);
-  return value;
+  if (row.id === RESPONSE_TOPIC && !isTopicName(value as string))
+    throw new ProtocolError(PROTOCOL_ERROR, 'responseTopic is not a topic name'); // [MQTT-3.3.2-14]
 }
 
 function rowFor(key: string, packet: number): PropertyRow {
   const row = BY_KEY.get(key);
-  if (row === undefined || !row.packets.includes(packet)) {
+  if (row === undefined || ((HOMES[row.id] >> packet) & 1) === 0) {
     throw new ProtocolError(PROTOCOL_ERROR, `property ${key} may not be in this packet`);
   }
   return row;
@@ -180,6 +183,10 @@ export function writeProperties(buffer: Buffer, at: number, properties: Properti
     return at + 1;
   }
   at = writeVarint(buffer, at, encodedPropertiesBytes(properties, packet));
+  return writeValues(buffer, at, properties, packet);
+}
+
+function writeValues(buffer: Buffer, at: number, properties: Properties, packet: number): number {
   for (const key in properties) {
     const value = (properties as Table)[key];
     if (value !== undefined) at = writeValue(buffer, at, rowFor(key, packet), value);
@@ -232,4 +239,22 @@ export function encodeProperties(properties: Properties | null, packet: number):
   const buffer = Buffer.allocUnsafe(propertiesBytes(properties, packet));
   writeProperties(buffer, 0, properties, packet);
   return buffer;
+}
+
+/** The properties as a store keeps them: as on the wire, without their Property Length. */
+export function packProperties(properties: Properties): Buffer {
+  const buffer = Buffer.allocUnsafe(encodedPropertiesBytes(properties, STORED));
+  writeValues(buffer, 0, properties, STORED);
+  return buffer;
+}
+
+/** The properties of stored bytes; null when the bytes are none: the file they lie in may be damaged. */
+export function unpackProperties(stored: Uint8Array): Properties | null {
+  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
+  try {
+    return decodeValues(new Reader(bytes, 0, bytes.length), STORED);
+  } catch (error) {
+    if (error instanceof ProtocolError) return null;
+    throw error;
+  }
 }

@@ -14,8 +14,8 @@ import type { Publication } from '../mqtt/message.ts';
 import { PUBLISH, type Qos, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { MALFORMED_PACKET } from '../mqtt/reason.ts';
+import { skipVarint, varintBytes, varintWithin, writeVarint } from '../mqtt/varint.ts';
 import type { Frame } from './codec.ts';
-import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, encodedPropertiesBytes, writeProperties } from './property.ts';
 import { readText } from './text.ts';
 
@@ -98,17 +98,11 @@ export function scanPublish(buffer: Uint8Array, frame: Frame, version: Version, 
 }
 
 function skipProperties(buffer: Uint8Array, at: number, end: number): number {
-  let length = 0;
-  let shift = 0;
-  for (;;) {
-    if (at >= end || shift > 21) throw new ProtocolError(MALFORMED_PACKET, 'malformed Property Length');
-    const byte = buffer[at++];
-    length |= (byte & 127) << shift;
-    shift += 7;
-    if (byte < 128) break;
-  }
-  if (at + length > end) throw new ProtocolError(MALFORMED_PACKET, 'properties reach past the packet');
-  return at + length;
+  const length = varintWithin(buffer, at, end);
+  if (length < 0) throw new ProtocolError(MALFORMED_PACKET, 'malformed Property Length');
+  const behind = skipVarint(buffer, at) + length;
+  if (behind > end) throw new ProtocolError(MALFORMED_PACKET, 'properties reach past the packet');
+  return behind;
 }
 
 /**

@@ -3,6 +3,7 @@
 // checks its bounds before it touches a byte; a field cut short is a Malformed Packet. Must not look at meaning.
 import { ProtocolError } from '../base/errors.ts';
 import { MALFORMED_PACKET } from '../mqtt/reason.ts';
+import { skipVarint, VARINT_CUT, VARINT_TOO_LONG, varintBytes, varintWithin } from '../mqtt/varint.ts';
 import { isText, readText } from './text.ts';
 
 export class Reader {
@@ -47,16 +48,13 @@ export class Reader {
 
   /** A Variable Byte Integer in its shortest form, at most four bytes [MQTT-1.5.5-1]. */
   varint(what: string): number {
-    let value = 0;
-    for (let shift = 0; shift <= 21; shift += 7) {
-      const byte = this.byte(what);
-      value |= (byte & 127) << shift;
-      if (byte < 128) {
-        if (byte === 0 && shift > 0) break;
-        return value;
-      }
-    }
-    throw new ProtocolError(MALFORMED_PACKET, `${what} is not a valid variable byte integer`);
+    const value = varintWithin(this.buffer, this.at, this.end);
+    if (value === VARINT_CUT) throw new ProtocolError(MALFORMED_PACKET, `${what} reaches past the packet`);
+    const behind = skipVarint(this.buffer, this.at);
+    if (value === VARINT_TOO_LONG || behind - this.at > varintBytes(value))
+      throw new ProtocolError(MALFORMED_PACKET, `${what} is not a valid variable byte integer`);
+    this.at = behind;
+    return value;
   }
 
   text(what: string): string {

@@ -18,8 +18,8 @@ import {
 } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { isReasonCode, MALFORMED_PACKET, PROTOCOL_ERROR } from '../mqtt/reason.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import type { Frame, Sender } from './codec.ts';
-import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, propertiesBytes, writeProperties } from './property.ts';
 
 /** Throws ProtocolError 0x81 when anything follows the fixed header. */

@@ -25,8 +25,8 @@ import {
 import type { Properties } from '../mqtt/property.ts';
 import { isReasonCode, MALFORMED_PACKET, PROTOCOL_ERROR, QUOTA_EXCEEDED, UNSPECIFIED_ERROR } from '../mqtt/reason.ts';
 import { isShared } from '../mqtt/topic.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import type { Frame } from './codec.ts';
-import { varintBytes, writeVarint } from './frame.ts';
 import { decodeProperties, propertiesBytes, writeProperties } from './property.ts';
 import { Reader } from './reader.ts';
 import { textBytes, writeText, writeUint16 } from './text.ts';

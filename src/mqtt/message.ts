@@ -7,6 +7,7 @@ import { SHARE_BYTES, SharedBytes } from '../base/sharedbytes.ts';
 import type { Slab } from '../base/slab.ts';
 import type { Qos, Version } from './packet.ts';
 import { type Properties, propertiesMemory } from './property.ts';
+import { skipVarint, varintAt } from './varint.ts';
 
 /**
  * What vouched for a client when it came. `unchecked`: it gave a name and no source of users was configured; `hook`: a
@@ -257,16 +258,8 @@ export class Publication {
    */
   step(at: number): number {
     const buffer = this.buffer;
-    let o = at + 1;
-    let byte = buffer[o++];
-    let length = byte & 127;
-    let shift = 7;
-    while (byte > 127) {
-      byte = buffer[o++];
-      length |= (byte & 127) << shift;
-      shift += 7;
-    }
-    const end = o + length;
+    const o = skipVarint(buffer, at + 1);
+    const end = o + varintAt(buffer, at + 1);
     this.kept = null;
     this.packetStart = at;
     const topicEnd = o + 2 + ((buffer[o] << 8) | buffer[o + 1]);

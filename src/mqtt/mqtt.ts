@@ -10,3 +10,4 @@
 //   reason.ts    MQTT 5.0 reason codes by name (section 2.4) and what an older client is told instead
 //   template.ts  Topics with placeholders: {1} {2} ..
 //   topic.ts     Topic Names and Topic Filters (MQTT 5.0 sections 4.7 and 4.8.2, 3.1.1 section 4.7): validity, levels
+//   varint.ts    The Variable Byte Integer (MQTT 5.0 section 1.5.5): 7 bits a byte, least significant first

@@ -5,8 +5,9 @@
 import { ProtocolError } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
 import { decodeConnack } from '../codec/connect.ts';
-import { readFrame, varintBytes, writeVarint } from '../codec/frame.ts';
+import { readFrame } from '../codec/frame.ts';
 import { AUTH, CONNACK, type Version } from '../mqtt/packet.ts';
+import { skipVarint, varintAt, varintBytes, writeVarint } from '../mqtt/varint.ts';
 
 /** More than properties of any server; a larger CONNACK is not looked into. */
 const MAX_BYTES = 64 * 1024;
@@ -85,13 +86,8 @@ function possible(type: number): boolean {
 /** The same bytes with one property more, before those that are there. */
 function withIdentifier(bytes: Buffer, start: number, bodyStart: number, end: number, clientId: string): Buffer {
   const text = Buffer.from(clientId);
-  let propertiesAt = bodyStart + 2;
-  let length = 0;
-  for (let shift = 0, byte = 128; byte > 127; shift += 7) {
-    byte = bytes[propertiesAt++];
-    length |= (byte & 127) << shift;
-  }
-  const newLength = length + 3 + text.length;
+  const propertiesAt = skipVarint(bytes, bodyStart + 2);
+  const newLength = varintAt(bytes, bodyStart + 2) + 3 + text.length;
   const remaining = 2 + varintBytes(newLength) + newLength;
   const packet = Buffer.allocUnsafe(1 + varintBytes(remaining) + remaining);
   packet[0] = bytes[start];

@@ -8,6 +8,7 @@ import { decodeConnect } from '../codec/connect.ts';
 import { readFrame } from '../codec/frame.ts';
 import { isText } from '../codec/text.ts';
 import type { ConnectPacket } from '../mqtt/packet.ts';
+import { skipVarint, varintAt } from '../mqtt/varint.ts';
 
 /**
  * Offsets into `bytes`; those of fields point at the content, two bytes behind the length. A field that is absent has
@@ -89,13 +90,5 @@ function skipField(bytes: Buffer, at: number): number {
 }
 
 function skipProperties(bytes: Buffer, at: number): number {
-  let length = 0;
-  let shift = 0;
-  let byte = 128;
-  while (byte > 127) {
-    byte = bytes[at++];
-    length |= (byte & 127) << shift;
-    shift += 7;
-  }
-  return at + length;
+  return skipVarint(bytes, at) + varintAt(bytes, at);
 }

@@ -3,8 +3,9 @@
 // Ranges that stay as they are, are not copied. Throws ProtocolError for what is no MQTT. Source: MQTT 5.0 section 2.1.
 import { ProtocolError } from '../base/errors.ts';
 import { newFrame } from '../codec/codec.ts';
-import { readFrame, VARINT_MAX } from '../codec/frame.ts';
+import { readFrame } from '../codec/frame.ts';
 import { PACKET_TOO_LARGE } from '../mqtt/reason.ts';
+import { VARINT_MAX } from '../mqtt/varint.ts';
 
 /** A SUBSCRIBE with thousands of filters, or a PUBLISH whose properties are larger than most payloads, and no more. */
 const HELD_BYTES = 256 * 1024;

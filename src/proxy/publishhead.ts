@@ -2,11 +2,19 @@
 // properties. Called by inspect.ts for every PUBLISH that has to be looked at. Pure; throws ProtocolError for what is
 // malformed. Source: MQTT 5.0 section 3.3.2, 3.1.1 section 3.3.2.
 import { ProtocolError } from '../base/errors.ts';
-import { VARINT_MAX, varintBytes, writeVarint } from '../codec/frame.ts';
 import { decodeProperties, propertiesBytes, writeProperties } from '../codec/property.ts';
 import { PUBLISH, type Version } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import { MALFORMED_PACKET, PACKET_TOO_LARGE } from '../mqtt/reason.ts';
+import {
+  skipVarint,
+  VARINT_CUT,
+  VARINT_MAX,
+  VARINT_TOO_LONG,
+  varintBytes,
+  varintWithin,
+  writeVarint,
+} from '../mqtt/varint.ts';
 
 /** The variable header of a PUBLISH. */
 export interface Head {
@@ -36,14 +44,10 @@ export function readHead(
   if (missing(propertiesAt, frame.end, end)) return null;
   const packetId = qos > 0 ? bytes.readUInt16BE(topicEnd) : 0;
   if (version < 5) return { qos, topicStart, topicEnd, packetId, properties: null, end: propertiesAt };
-  let at = propertiesAt;
-  let length = 0;
-  for (let shift = 0, byte = 128; byte > 127; shift += 7) {
-    if (shift > 21) throw new ProtocolError(MALFORMED_PACKET, 'Property Length has more than four bytes');
-    if (missing(at + 1, frame.end, end)) return null;
-    byte = bytes[at++];
-    length |= (byte & 127) << shift;
-  }
+  const length = varintWithin(bytes, propertiesAt, Math.min(frame.end, end));
+  if (length === VARINT_TOO_LONG) throw new ProtocolError(MALFORMED_PACKET, 'Property Length has more than four bytes');
+  if (length === VARINT_CUT && missing(end + 1, frame.end, end)) return null;
+  const at = skipVarint(bytes, propertiesAt);
   if (missing(at + length, frame.end, end)) return null;
   const properties = decode ? decodeProperties(bytes, propertiesAt, at + length, PUBLISH).properties : undefined;
   return { qos, topicStart, topicEnd, packetId, properties, end: at + length };

@@ -4,9 +4,10 @@
 //
 //   fixed header (Remaining Length in its shortest form) | name, level, flags', keep alive, properties
 //     | id' | will | user name' | password'
-import { varintBytes, writeVarint } from '../codec/frame.ts';
+
 import { TEXT_MAX_BYTES } from '../codec/text.ts';
 import { CONNECT } from '../mqtt/packet.ts';
+import { varintBytes, writeVarint } from '../mqtt/varint.ts';
 import type { Facts } from './facts.ts';
 import type { ConnectLayout } from './layout.ts';
 import type { SetOptions } from './proxy.ts';

@@ -2,13 +2,14 @@
 // Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired
 // or belongs to nothing. A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes)
 // and f64, or u32 length + bytes.
+
+import { unpackProperties } from '../codec/property.ts';
 import { unpackArrival } from '../mqtt/arrival.ts';
 import { type Arrival, Message, type Origin } from '../mqtt/message.ts';
 import type { Qos, Version } from '../mqtt/packet.ts';
 import { LOOSE_PUBLISHERS, NEVER } from './apply.ts';
 import type { Database, Row, Value } from './driver.ts';
 import { FrameReader, FrameWriter, unpackOrigin } from './frame.ts';
-import { unpackProperties } from './properties.ts';
 import type {
   QueuedState,
   Restored,

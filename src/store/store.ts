@@ -5,31 +5,30 @@
 // new process gives what the barrier covers.
 //
 // Map (made by `make docs`):
-//   apply.ts       Applies a frame of events to the tables: one transaction a batch, rows in groups
-//   commit.ts      From the open log to the disk: closes batches, hands them to the writer thread
-//   compact.ts     Keeps the open log small while the writer cannot write
-//   driver.ts      The one file that knows which SQLite there is: node:sqlite where the running Node has it
-//   event.ts       What the journal is told
-//   frame.ts       The bytes that carry one batch of events to the writer thread: FrameWriter (main thread) packs
-//   header.ts      The first hundred bytes of a database file: whether they can be those of a store
-//   inspect.ts     Looks into the file of a store without changing it, whatever its format
-//   link.ts        The main thread's end of the writer thread: starts it, hands it frames, passes on what it answers
-//   log.ts         The open batch: events told and not yet sent to the writer
-//   memory.ts      The journal of a gateway without persistence: it forgets everything and never makes anybody wait
-//   note.ts        The row in which the store notes when the gateway was last known to run
-//   open.ts        Opens the file of a store: checks what it is and whether it is whole; brings it up to date
-//   opening.ts     A start of the store that is under way: collects the packs the writer thread reads
-//   options.ts     What a durable journal is built from
-//   place.ts       Whether the files of a store are still where they were opened
-//   properties.ts  MQTT 5.0 properties <-> the bytes a store keeps: the wire layout
-//   protocol.ts    What the main thread (link.ts) and the writer thread (worker.ts) say to each other
-//   restore.ts     Reading a whole store: rows out of the tables in packs of bytes (writer thread)
-//   schema.ts      The tables of a store and how an older file becomes a current one
-//   sqlite.ts      The Journal over SQLite
-//   stats.ts       The figures of a durable store, declared once in the registry of base/metrics.ts: shown in /metrics
-//   time.ts        The time that expiries are measured with, over restarts
-//   upkeep.ts      What the writer thread does besides writing: measures the files
-//   worker.ts      The writer thread: owns the database file, applies batches one after the other
+//   apply.ts     Applies a frame of events to the tables: one transaction a batch, rows in groups
+//   commit.ts    From the open log to the disk: closes batches, hands them to the writer thread
+//   compact.ts   Keeps the open log small while the writer cannot write
+//   driver.ts    The one file that knows which SQLite there is: node:sqlite where the running Node has it
+//   event.ts     What the journal is told
+//   frame.ts     The bytes that carry one batch of events to the writer thread: FrameWriter (main thread) packs
+//   header.ts    The first hundred bytes of a database file: whether they can be those of a store
+//   inspect.ts   Looks into the file of a store without changing it, whatever its format
+//   link.ts      The main thread's end of the writer thread: starts it, hands it frames, passes on what it answers
+//   log.ts       The open batch: events told and not yet sent to the writer
+//   memory.ts    The journal of a gateway without persistence: it forgets everything and never makes anybody wait
+//   note.ts      The row in which the store notes when the gateway was last known to run
+//   open.ts      Opens the file of a store: checks what it is and whether it is whole; brings it up to date
+//   opening.ts   A start of the store that is under way: collects the packs the writer thread reads
+//   options.ts   What a durable journal is built from
+//   place.ts     Whether the files of a store are still where they were opened
+//   protocol.ts  What the main thread (link.ts) and the writer thread (worker.ts) say to each other
+//   restore.ts   Reading a whole store: rows out of the tables in packs of bytes (writer thread), packs into a Restored
+//   schema.ts    The tables of a store and how an older file becomes a current one
+//   sqlite.ts    The Journal over SQLite
+//   stats.ts     The figures of a durable store, declared once in the registry of base/metrics.ts: shown in /metrics
+//   time.ts      The time that expiries are measured with, over restarts
+//   upkeep.ts    What the writer thread does besides writing: measures the files
+//   worker.ts    The writer thread: owns the database file, applies batches one after the other
 import type { Arrival, Hold, Message } from '../mqtt/message.ts';
 import type { Qos, SubscriptionRequest } from '../mqtt/packet.ts';
 

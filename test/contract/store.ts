@@ -192,7 +192,7 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
           messageExpiryInterval: 4_000_000_000,
           contentType: 't',
           responseTopic: 'r',
-          correlationData: Buffer.from([1, 0, 2]),
+          correlationData: new Uint8Array([1, 0, 2]),
           userProperties: [
             ['a', ''],
             ['a', '1'],

@@ -2,8 +2,8 @@
 // Holds: nothing but ProtocolError is thrown, nothing behind the packet is read, and what was decoded is encoded and decoded again to
 // the same packet.
 import { ProtocolError } from '../../src/base/errors.ts';
-import { writeVarint } from '../../src/codec/frame.ts';
 import type { Version } from '../../src/mqtt/packet.ts';
+import { writeVarint } from '../../src/mqtt/varint.ts';
 import type { FuzzTarget } from '../harness/fuzz.ts';
 import { outcome } from '../harness/outcome.ts';
 import {

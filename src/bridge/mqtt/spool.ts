@@ -6,13 +6,14 @@
 //   bytes 9-10   rule (position in `forwards`), for counting
 //   rest         PUBLISH packet of MQTT 5.0 under its remote topic
 import { newFrame } from '../../codec/codec.ts';
-import { readFrame, VARINT_MAX } from '../../codec/frame.ts';
+import { readFrame } from '../../codec/frame.ts';
 import { decodePublish, encodePublish, newScan } from '../../codec/publish.ts';
 import { Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 import { PUBLISH } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import { isTopicName } from '../../mqtt/topic.ts';
+import { VARINT_MAX } from '../../mqtt/varint.ts';
 
 const FORMAT = 1;
 const HEAD_BYTES = 11;

@@ -1,8 +1,8 @@
-// Properties as bytes in the database: what goes in comes out.
+// Properties as a store keeps them: what goes in comes out.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { packProperties, unpackProperties } from '../../src/codec/property.ts';
 import { PROPERTIES, type PropertyType } from '../../src/mqtt/property.ts';
-import { packProperties, unpackProperties } from '../../src/store/properties.ts';
 
 const TEXT = fc.string({ unit: 'grapheme', maxLength: 20 });
 const VALUES: Record<PropertyType, fc.Arbitrary<unknown>> = {
@@ -12,7 +12,7 @@ const VALUES: Record<PropertyType, fc.Arbitrary<unknown>> = {
   uint32: fc.nat(0xffffffff),
   varint: fc.nat(268_435_455),
   string: TEXT,
-  binary: fc.uint8Array({ maxLength: 30 }).map((bytes) => Buffer.from(bytes)),
+  binary: fc.uint8Array({ maxLength: 30 }).map((bytes) => new Uint8Array(bytes)),
   pair: fc.tuple(TEXT, TEXT),
 };
 const properties = fc.record(
