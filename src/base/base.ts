@@ -9,6 +9,7 @@
 //   ciphers.ts       The cipher suites that servers of the gateway take unless the configuration names others
 //   clock.ts         Time as a dependency, so that tests own it (test/harness/clock.ts has the fake one)
 //   errors.ts        The one table of failures: a stable code, the exit code a command ends with
+//   inorder.ts       Answers that leave in the order in which their requests came
 //   json.ts          JSON with exact integers
 //   ledger.ts        What everything costs that peers make the gateway keep: one place that counts it
 //   linewriter.ts    Writes lines to a descriptor without ever waiting for it: one write at a time

@@ -1,5 +1,5 @@
 // Bytes that nobody writes to for now, sent by several writers without a copy for each. Made where a large packet is
-// put together (session/assembler.ts) or copied once for all its receivers (mqtt/message.ts), sent by base/writer.ts.
+// put together (codec/assembler.ts) or copied once for all its receivers (mqtt/message.ts), sent by base/writer.ts.
 // Their memory is used again when the packet is handled, nothing refers to it any more and nobody has kept a view:
 // large buffers are dear to allocate, and each of them brings the garbage collector nearer.
 
@@ -21,6 +21,12 @@ export class SpareBuffers {
   private free: Buffer[] = [];
   /** The fewest that were free since the last trim(): they were not needed. */
   private unneeded = 0;
+  private readonly most: number;
+
+  /** @param most bytes that are kept while they are free */
+  constructor(most = SPARE_MOST_BYTES) {
+    this.most = most;
+  }
 
   /** A buffer of at least `bytes`. What is in it is not defined. */
   take(bytes: number): Buffer {
@@ -39,7 +45,7 @@ export class SpareBuffers {
 
   /** The buffer is needed no more, and nobody has a view of it. */
   give(buffer: Buffer): void {
-    if (buffer.length < STEP_BYTES || this.bytes + buffer.length > SPARE_MOST_BYTES) return;
+    if (buffer.length < STEP_BYTES || this.bytes + buffer.length > this.most) return;
     this.free.push(buffer);
     this.bytes += buffer.length;
   }

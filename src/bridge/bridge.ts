@@ -16,12 +16,12 @@
 //   mqtt/doubt.ts        Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges
 //   mqtt/fetch.ts        Remote to local
 //   mqtt/guard.ts        Keeps a bridge before 5.0 from sending round in circles
+//   mqtt/inbox.ts        Messages of a remote broker, from the decoded PUBLISH to the answer: topic aliases resolved
 //   mqtt/loop.ts         Notices when messages go round in circles
 //   mqtt/notice.ts       The state of a bridge as a retained message, 1 or 0, here and at the remote broker
 //   mqtt/options.ts      What a bridge to a remote MQTT broker is made from: its options
 //   mqtt/outbox.ts       What waits for one remote broker, in order
 //   mqtt/outmessage.ts   One message on its way to a remote broker, and the connection it takes
-//   mqtt/pieces.ts       Whole packets out of the chunks of a connection
 //   mqtt/probe.ts        What a remote broker says to a bridge, asked once over a connection of its own: CONNACK
 //   mqtt/pulse.ts        Whether a connection to a remote broker is alive
 //   mqtt/records.ts      What the journal knows of one outbox
@@ -39,6 +39,7 @@
 //   nng/ask.ts           MQTT requests that a local process answers (type req)
 //   nng/backlog.ts       Frames of one bridge that wait for its peers, in order: because nobody is there
 //   nng/bridge.ts        One NNG bridge: a socket (link.ts), a client of the broker, and the halves that its type has
+//   nng/forward.ts       One rule of `forwards` as a receiver of the broker: which messages it takes
 //   nng/in.ts            The receiving half of an NNG bridge, NNG to MQTT
 //   nng/incoming.ts      What a frame that a rule of `subscription` took becomes: topic and payload, byte for byte
 //   nng/link.ts          The SP side of a bridge: its socket, the endpoints it should have, and what they say

@@ -1,5 +1,5 @@
 // A rate limit for one rule: so many messages a second on average, a second's worth at once.
-// Called by bridge/nng/out.ts and bridge/nng/in.ts for rules that have one. Monotonic time comes from outside.
+// Called by bridge/nng/forward.ts and bridge/nng/in.ts for rules that have one. Monotonic time comes from outside.
 
 export class RateLimit {
   private readonly perSecond: number;

@@ -5,7 +5,9 @@
 //
 // Map (made by `make docs`):
 //   ack.ts        PUBACK, PUBREC, PUBREL, PUBCOMP (MQTT 5.0 sections 3.4 to 3.7): one layout, four meanings
+//   assembler.ts  A packet that arrives in pieces: its bytes are collected here once
 //   connect.ts    CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2)
+//   cutter.ts     Whole packets out of the chunks of a connection
 //   frame.ts      The fixed header (MQTT 5.0 section 2.1, 3.1.1 section 2.2)
 //   packet.ts     Any Control Packet but PUBLISH by its type: the one switch between bytes and packets
 //   property.ts   MQTT 5.0 properties (section 2.2.2): a Property Length, then identifier and value

@@ -1,7 +1,7 @@
 // What a client is answered to its QoS 1 and 2 publishes: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3], and
 // only after the message was accepted: routed, and durable or in a peer's queue where that is asked for. Used by
 // publish.ts and served.ts.
-import { Fifo } from '../base/queue.ts';
+import { InOrder, type Settled } from '../base/inorder.ts';
 import type { Writer } from '../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../codec/ack.ts';
 import type { Hold } from '../mqtt/message.ts';
@@ -9,14 +9,13 @@ import { type AckPacket, PUBACK, PUBCOMP, PUBREC, type Version } from '../mqtt/p
 import { PACKET_IDENTIFIER_NOT_FOUND, reasonText, SUCCESS } from '../mqtt/reason.ts';
 import { CLIENT_HELD_BYTES, type Held } from './held.ts';
 
-interface Waiting {
+interface Waiting extends Settled {
   readonly type: AckPacket['type'];
   readonly packetId: number;
   readonly bytes: number;
   reasonCode: number;
   /** The failure is a refusal: the message was not taken. */
   refused: boolean;
-  settled: boolean;
 }
 
 /** Whose acknowledgements they are. */
@@ -32,7 +31,7 @@ export interface AckUser {
 }
 
 export class Acks {
-  private readonly waiting = new Fifo<Waiting>();
+  private readonly waiting = new InOrder<Waiting>((entry) => this.leave(entry));
   private pubacks = 0;
   private bytes = 0;
   private readonly held: Held;
@@ -104,9 +103,9 @@ export class Acks {
       this.held.bytes -= bytes;
       if (held > entry.reasonCode) entry.reasonCode = held;
       entry.refused = hold.refused;
-      entry.settled = true;
       this.user.settled(type, packetId, hold);
-      this.drain();
+      this.waiting.settle(entry);
+      if (this.calm !== null) this.tellCalm();
     });
   }
 
@@ -118,16 +117,10 @@ export class Acks {
     calm?.();
   }
 
-  private drain(): void {
-    for (;;) {
-      const first = this.waiting.peek();
-      if (first === undefined || !first.settled) break;
-      this.waiting.shift();
-      this.bytes -= first.bytes;
-      if (first.type === PUBACK) this.pubacks--;
-      this.write(first.type, first.packetId, first.reasonCode, first.refused);
-    }
-    if (this.calm !== null) this.tellCalm();
+  private leave(entry: Waiting): void {
+    this.bytes -= entry.bytes;
+    if (entry.type === PUBACK) this.pubacks--;
+    this.write(entry.type, entry.packetId, entry.reasonCode, entry.refused);
   }
 
   private tellCalm(): void {

@@ -4,13 +4,13 @@
 // fail().
 import { ProtocolError } from '../base/errors.ts';
 import { SHARE_BYTES, type SharedBytes } from '../base/sharedbytes.ts';
+import { Assembler } from '../codec/assembler.ts';
 import type { Frame } from '../codec/codec.ts';
 import { newFrame } from '../codec/codec.ts';
 import { readFrame } from '../codec/frame.ts';
 import { PUBLISH } from '../mqtt/packet.ts';
 import { QUOTA_EXCEEDED } from '../mqtt/reason.ts';
 import type { Connection, Intake } from '../transport/transport.ts';
-import { Assembler } from './assembler.ts';
 import { mayBeConnect } from './hint.ts';
 import { LARGE_BYTES } from './intake.ts';
 import { WAIT } from './publish.ts';

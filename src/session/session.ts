@@ -8,7 +8,6 @@
 // Map (made by `make docs`):
 //   acks.ts           What a client is answered to its QoS 1 and 2 publishes
 //   admission.ts      A client on its way in: runs the steps of connect.ts
-//   assembler.ts      A packet that arrives in pieces: its bytes are collected here once
 //   autosubscribe.ts  Subscriptions that a client gets by itself when it connects (topics.auto_subscribe)
 //   budget.ts         The memory that all clients together may hold in unsent output and queues
 //   caps.ts           Bounds on what clients together may make a gateway keep: sessions, subscriptions

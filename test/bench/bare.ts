@@ -9,9 +9,9 @@ import { SHARE_BYTES } from '../../src/base/sharedbytes.ts';
 import { Slab } from '../../src/base/slab.ts';
 import { Turn } from '../../src/base/turn.ts';
 import { BlockPool, Writer } from '../../src/base/writer.ts';
+import { Assembler } from '../../src/codec/assembler.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
-import { Assembler } from '../../src/session/assembler.ts';
 import { IntakeBuffer, LARGE_BYTES } from '../../src/session/intake.ts';
 import { peerOf, StreamConnection } from '../../src/transport/stream.ts';
 

@@ -1,16 +1,15 @@
 // What a remote broker is answered to its QoS 1 and 2 messages: in the order they came [MQTT-4.6.0-2] [MQTT-4.6.0-3],
 // and only after each was accepted here. Used by remote.ts. While too many wait, nothing more is read.
-import { Fifo } from '../../base/queue.ts';
+import { InOrder, type Settled } from '../../base/inorder.ts';
 import type { Writer } from '../../base/writer.ts';
 import { ACK_BYTES, encodeAck, writeAck } from '../../codec/ack.ts';
 import type { Hold } from '../../mqtt/message.ts';
 import type { AckPacket, Version } from '../../mqtt/packet.ts';
 
-interface Pending {
+interface Pending extends Settled {
   readonly type: AckPacket['type'];
   readonly packetId: number;
   readonly reasonCode: number;
-  settled: boolean;
 }
 
 export interface AcksOptions {
@@ -30,7 +29,9 @@ export class RemoteAcks {
   paused = false;
   private readonly writer: Writer;
   private readonly options: AcksOptions;
-  private readonly pending = new Fifo<Pending>();
+  private readonly pending = new InOrder<Pending>(({ type, packetId, reasonCode }) =>
+    this.write(type, packetId, reasonCode),
+  );
 
   constructor(writer: Writer, options: AcksOptions) {
     this.writer = writer;
@@ -51,9 +52,12 @@ export class RemoteAcks {
     const pending: Pending = { type, packetId, reasonCode, settled: hold === null };
     this.pending.push(pending);
     hold?.whenDone((code) => {
-      pending.settled = true;
-      if (code >= 0x80) this.options.unkept(packetId, code, hold.refused);
-      else this.drain();
+      if (code >= 0x80) {
+        this.options.unkept(packetId, code, hold.refused);
+        return;
+      }
+      this.pending.settle(pending);
+      if (this.pending.length * 2 <= this.options.most) this.pause(false);
     });
     const { most } = this.options;
     if (most > 0 && this.pending.length >= most) this.pause(true);
@@ -70,14 +74,6 @@ export class RemoteAcks {
   /** The connection has gone: nothing is answered any more. */
   close(): void {
     this.pending.clear();
-  }
-
-  private drain(): void {
-    for (let first = this.pending.peek(); first?.settled === true; first = this.pending.peek()) {
-      this.pending.shift();
-      this.write(first.type, first.packetId, first.reasonCode);
-    }
-    if (this.pending.length * 2 <= this.options.most) this.pause(false);
   }
 
   private pause(paused: boolean): void {

@@ -2,7 +2,7 @@
 // out. Called by bridge.ts and remote.ts. Sources: MQTT 5.0 sections 3.1, 3.8; 3.1.1 the same; the bridge bit 0x80 of
 // the Protocol Level.
 import { parseBrokerUrl } from '../../base/brokerurl.ts';
-import type { ConnectPacket, SubscribePacket, SubscriptionRequest, Will } from '../../mqtt/packet.ts';
+import type { ConnackPacket, ConnectPacket, SubscribePacket, SubscriptionRequest, Will } from '../../mqtt/packet.ts';
 import { CONNECT, SUBSCRIBE } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { DialTarget, TlsClientOptions } from '../../transport/transport.ts';
@@ -117,4 +117,20 @@ export function subscribePacket(
     subscriptions: [request],
     properties: options.protoVer === 5 ? properties : null,
   };
+}
+
+const RETURN_CODES = [
+  '',
+  'protocol version not supported',
+  'client id refused',
+  'server unavailable',
+  'wrong user name or password',
+  'not authorised',
+];
+
+/** Why a remote broker has refused, in words. */
+export function connackText(version: number, { reasonCode, properties }: ConnackPacket): string {
+  if (version < 5) return RETURN_CODES[reasonCode] ?? `return code ${reasonCode}`;
+  const text = properties?.reasonString === undefined ? '' : `: ${properties.reasonString}`;
+  return `reason code 0x${reasonCode.toString(16)}${text}`;
 }

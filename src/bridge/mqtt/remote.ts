@@ -5,10 +5,11 @@
 import type { Timer } from '../../base/clock.ts';
 import { errorText, ProtocolError } from '../../base/errors.ts';
 import { Writer } from '../../base/writer.ts';
+import { PacketCutter } from '../../codec/cutter.ts';
 import { checkFrame, decodePacket, encodePacket } from '../../codec/packet.ts';
 import { encodedPropertiesBytes } from '../../codec/property.ts';
 import { decodePublish, newScan, type PublishParts, publishBytes, writePublish } from '../../codec/publish.ts';
-import { type Hold, Publication } from '../../mqtt/message.ts';
+import { Publication } from '../../mqtt/message.ts';
 import {
   type AckPacket,
   CONNACK,
@@ -30,14 +31,13 @@ import {
   UNSUBSCRIBE,
 } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
-import { PROTOCOL_ERROR, reasonText, TOPIC_ALIAS_INVALID } from '../../mqtt/reason.ts';
-import { isTopicName } from '../../mqtt/topic.ts';
+import { PROTOCOL_ERROR, reasonText } from '../../mqtt/reason.ts';
 import type { CloseReason, Connection } from '../../transport/transport.ts';
 import { RemoteAcks } from './acks.ts';
-import { subscribePacket } from './connect.ts';
+import { connackText, subscribePacket } from './connect.ts';
+import { type Receiving, RemoteInbox } from './inbox.ts';
 import type { MqttBridgeOptions, MqttParts } from './options.ts';
 import { type Outgoing, type OutLink, PUBLISH_IDS } from './outmessage.ts';
-import { Pieces } from './pieces.ts';
 import { Pulse } from './pulse.ts';
 import { Requests } from './requests.ts';
 import type { RemoteSession } from './session.ts';
@@ -56,16 +56,9 @@ const NOTHING = Buffer.alloc(0);
  */
 export type EndKind = 'refused' | 'protocol' | 'cut' | 'lost';
 
-export interface RemoteUser {
+export interface RemoteUser extends Receiving {
   /** The remote has let the bridge in. `present`: it has kept the session. */
   opened(connack: ConnackPacket, present: boolean): void;
-  /**
-   * A message of the remote; a reason code of 0x80 and above refuses it for good. The publication is valid during the
-   * call.
-   */
-  received(publication: Publication, identifiers: readonly number[] | null): number;
-  /** What the acknowledgement of the message just received waits for. */
-  hold(): Hold | null;
   acknowledged(type: AckPacket['type'], packetId: number, reasonCode: number): void;
   /** Everything that came in one piece has been handled, or bytes have left: more may be sent. */
   ready(): void;
@@ -91,14 +84,13 @@ export class Remote implements OutLink {
   /** What outlives the connection. */
   private readonly session: RemoteSession;
   private state: 'connecting' | 'open' | 'closed' = 'connecting';
-  private deaf = false;
   private timer: Timer | null = null;
   private readonly startedMs: number;
   private readonly pulse: Pulse;
-  private readonly pieces: Pieces;
+  private readonly cutter: PacketCutter;
   private readonly scan = newScan();
   private readonly publication = new Publication(ORIGIN);
-  private readonly aliases: string[] = [];
+  private readonly inbox: RemoteInbox;
   private readonly acks: RemoteAcks;
   private readonly requests = new Requests();
   private readonly onPacket = (buffer: Buffer): boolean => this.packet(buffer);
@@ -128,7 +120,8 @@ export class Remote implements OutLink {
         this.fail('lost', `a message of the remote broker could not be kept, ${reasonText(reasonCode)}`, null);
       },
     });
-    this.pieces = new Pieces(Remote.maxPacketBytes(options, parts));
+    this.inbox = new RemoteInbox(session, this.acks, user, options.connProperties.topicAliasMaximum);
+    this.cutter = new PacketCutter(Remote.maxPacketBytes(options, parts));
     this.startedMs = parts.clock.mono();
     const { keepaliveMs: keepAliveMs, resendIntervalMs: progressMs, cancelTimeoutMs: answerMs } = options;
     this.pulse = new Pulse({ keepAliveMs, progressMs, answerMs }, this.startedMs);
@@ -175,7 +168,7 @@ export class Remote implements OutLink {
 
   /** Takes no more messages of the remote: without an acknowledgement they stay there. */
   quiet(): void {
-    this.deaf = true;
+    this.inbox.deaf = true;
   }
 
   start(connect: ConnectPacket): void {
@@ -245,7 +238,7 @@ export class Remote implements OutLink {
     this.pulse.heard = true;
     turn.enter();
     try {
-      this.pieces.feed(chunk, this.onPacket);
+      this.cutter.feed(chunk, this.onPacket);
     } catch (error) {
       this.fail('protocol', errorText(error), error instanceof ProtocolError ? error.reasonCode : PROTOCOL_ERROR);
     }
@@ -255,13 +248,13 @@ export class Remote implements OutLink {
 
   /** False when the connection has ended with it. */
   private packet(buffer: Buffer): boolean {
-    const { frame } = this.pieces;
+    const { frame } = this.cutter;
     const version = this.options.protoVer;
     if (frame.type === PUBLISH) {
       checkFrame(version, frame, 'server');
       this.needOpen(PUBLISH);
       decodePublish(buffer, frame, version, this.scan, this.publication);
-      this.message(this.publication);
+      this.inbox.message(this.publication);
     } else this.control(decodePacket(version, buffer, frame, 'server'));
     return this.state !== 'closed';
   }
@@ -331,59 +324,6 @@ export class Remote implements OutLink {
     this.user.opened(packet, present);
   }
 
-  private message(publication: Publication): void {
-    if (this.deaf) return;
-    const { qos, packetId } = publication;
-    let identifiers: readonly number[] | null = null;
-    const { properties } = publication;
-    if (properties !== null) {
-      identifiers = properties.subscriptionIdentifiers ?? null;
-      publication.topic = this.topicOf(publication.topic, properties.topicAlias);
-      publication.properties = ownProperties(properties);
-      const { responseTopic } = properties;
-      if (responseTopic !== undefined && !isTopicName(responseTopic))
-        throw new ProtocolError(PROTOCOL_ERROR, 'Response Topic with wildcard'); // [MQTT-3.3.2-14]
-    }
-    if (!isTopicName(publication.topic)) throw new ProtocolError(PROTOCOL_ERROR, 'PUBLISH without a topic name');
-    const { session } = this;
-    if (qos === 2 && session.has(packetId)) {
-      // Sent again: acknowledged again, not published again [MQTT-4.3.3-10].
-      this.acks.answer(PUBREC, packetId, 0, session.again(packetId));
-      return;
-    }
-    if (qos === 2) {
-      this.exactlyOnce(publication, identifiers);
-      return;
-    }
-    const code = this.user.received(publication, identifiers);
-    if (qos === 1) this.acks.answer(PUBACK, packetId, code, this.user.hold());
-  }
-
-  private exactlyOnce(publication: Publication, identifiers: readonly number[] | null): void {
-    const { session, user } = this;
-    const { packetId } = publication;
-    // One message for the journal, whatever rules it matches: it is never stored without its identifier.
-    session.gather(true);
-    try {
-      const code = user.received(publication, identifiers);
-      const hold = user.hold();
-      this.acks.answer(PUBREC, packetId, code, code < 0x80 ? session.received(packetId, hold) : hold);
-    } finally {
-      session.gather(false);
-    }
-  }
-
-  private topicOf(topic: string, alias: number | undefined): string {
-    if (alias === undefined) return topic;
-    if (alias > this.options.connProperties.topicAliasMaximum)
-      throw new ProtocolError(TOPIC_ALIAS_INVALID, `topic alias ${alias} is above the maximum`);
-    if (topic !== '') {
-      this.aliases[alias] = topic;
-      return topic;
-    }
-    return this.aliases[alias] ?? '';
-  }
-
   // ---- out
 
   private send(packet: ControlPacket): void {
@@ -448,24 +388,3 @@ export class Remote implements OutLink {
 }
 
 function ignore(): void {}
-
-/** Properties that belong to the message and not to its way here; null when there are none. */
-function ownProperties(properties: Properties): Properties | null {
-  const { topicAlias: _alias, subscriptionIdentifiers: _identifiers, ...own } = properties;
-  return Object.keys(own).length === 0 ? null : own;
-}
-
-const RETURN_CODES = [
-  '',
-  'protocol version not supported',
-  'client id refused',
-  'server unavailable',
-  'wrong user name or password',
-  'not authorised',
-];
-
-function connackText(version: number, { reasonCode, properties }: ConnackPacket): string {
-  if (version < 5) return RETURN_CODES[reasonCode] ?? `return code ${reasonCode}`;
-  const text = properties?.reasonString === undefined ? '' : `: ${properties.reasonString}`;
-  return `reason code 0x${reasonCode.toString(16)}${text}`;
-}

@@ -3,17 +3,16 @@
 // each pipe's output; what cannot leave at once waits in the backlog, or is dropped and counted, as `overflow` and
 // `spool` say.
 import { type Log, limitLog } from '../../base/log.ts';
-import type { LocalClient, LocalReceiver, LocalSubscription } from '../../broker/broker.ts';
+import type { LocalClient, LocalSubscription } from '../../broker/broker.ts';
 import type { Hold, Publication } from '../../mqtt/message.ts';
 import type { Qos } from '../../mqtt/packet.ts';
 import { QUOTA_EXCEEDED, UNSPECIFIED_ERROR } from '../../mqtt/reason.ts';
 import type { SpSocket } from '../../sp/sp.ts';
 import type { ForwardOptions, RuleView, SendingBridgeOptions } from '../bridge.ts';
 import { DROPS, type DropReason, RuleCounters } from '../counters.ts';
-import { RateLimit } from '../rate.ts';
 import { Backlog } from './backlog.ts';
+import { describe, type Forwarding, ForwardRule } from './forward.ts';
 import type { BridgeParts, Link } from './link.ts';
-import { Outgoing } from './outgoing.ts';
 import { joinFrame } from './rules.ts';
 import { Spool, spoolCost } from './spool.ts';
 
@@ -27,7 +26,7 @@ const HELD_FACTOR = 4;
 const MOST_SPANS = 1024;
 const WARN_EVERY_MS = 1000;
 
-export class NngOut {
+export class NngOut implements Forwarding {
   options: SendingBridgeOptions;
   private readonly parts: BridgeParts;
   private readonly link: Link;
@@ -339,15 +338,6 @@ function refuse(from: Publication, qos: Qos): void {
   hold.done(QUOTA_EXCEEDED);
 }
 
-function describe(rule: ForwardOptions): string {
-  const from = rule.from === 'mqtt' ? ', from mqtt' : '';
-  const retain = rule.retain === 'any' ? '' : `, retain ${rule.retain}`;
-  const { frame, trace = 'keep', remoteTopic, nngDelimiter } = rule;
-  const topic = `${remoteTopic === '' ? '(topic)' : remoteTopic} ${JSON.stringify(nngDelimiter)}`;
-  const to = frame === 'payload' ? '(payload)' : topic;
-  return `${rule.localTopic} -> ${to} qos ${rule.qos}${from}${retain}${trace === 'keep' ? '' : `, trace ${trace}`}`;
-}
-
 const PAYLOAD_ALONE: ForwardOptions = {
   enable: true,
   localTopic: '#',
@@ -358,75 +348,3 @@ const PAYLOAD_ALONE: ForwardOptions = {
   from: 'any',
   frame: 'payload',
 };
-
-/** One rule as a receiver of the broker. */
-class ForwardRule implements LocalReceiver {
-  readonly index: number;
-  readonly options: ForwardOptions;
-  readonly counters: RuleCounters;
-  private readonly out: NngOut;
-  private readonly outgoing: Outgoing;
-  private readonly rate: RateLimit | null;
-  private readonly bridge: string;
-  private readonly mqttOnly: boolean;
-  private readonly liveOnly: boolean;
-
-  constructor(index: number, options: ForwardOptions, out: NngOut, parts: BridgeParts, counters: RuleCounters) {
-    this.index = index;
-    this.options = options;
-    this.out = out;
-    const { name, compat } = out.options;
-    this.counters = counters;
-    this.outgoing = new Outgoing(options, compat);
-    this.rate = (options.rateLimit ?? 0) > 0 ? new RateLimit(options.rateLimit ?? 0, () => parts.clock.mono()) : null;
-    this.bridge = `nng:${name}`;
-    this.mqttOnly = options.from === 'mqtt';
-    this.liveOnly = options.retain === 'live';
-  }
-
-  get stores(): boolean {
-    return this.out.stores;
-  }
-
-  receiveRun(publication: Publication, start: number, end: number): void {
-    if (publication.origin.bridge !== null || this.rate !== null || !this.outgoing.plain) {
-      for (let at = start; at < end; ) {
-        at = publication.step(at);
-        this.receive(publication, 0);
-      }
-      return;
-    }
-    this.counters.matched.value += this.out.forwardRun(
-      this,
-      this.outgoing.headOf(publication.topic),
-      publication,
-      start,
-      end,
-    );
-  }
-
-  receive(publication: Publication, qos: Qos): void {
-    const { counters } = this;
-    const { origin } = publication;
-    if (origin.bridge !== null) {
-      if (this.mqttOnly) return;
-      if (origin.bridge === this.bridge) {
-        counters.drop('loop');
-        return;
-      }
-    }
-    if (this.liveOnly && publication.retain) return;
-    counters.matched.value++;
-    if (this.rate !== null && !this.rate.allow()) {
-      counters.drop('rate');
-      return;
-    }
-    this.send(publication, qos);
-  }
-
-  send(publication: Publication, qos: Qos): void {
-    const { outgoing } = this;
-    outgoing.make(publication);
-    this.out.forward(this, outgoing.head, outgoing.bytes, outgoing.start, outgoing.end, publication, qos);
-  }
-}

@@ -1,5 +1,5 @@
 // What a message becomes under one rule of `forwards`: head and payload of the frame, byte for byte.
-// Used by out.ts for each message, and by gateway/ for the tester: what it shows is what the bridge sends.
+// Used by forward.ts for each message, and by gateway/ for the tester: what it shows is what the bridge sends.
 // Allocates nothing where the payload goes as it is. Source: docs/nng-bridges.md, docs/local-analytics.md.
 //
 //   frame = [topic part + delimiter +] [trace header] + payload

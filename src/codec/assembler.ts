@@ -1,11 +1,11 @@
 // A packet that arrives in pieces: its bytes are collected here once, in a buffer that in the end has its size. Used by
-// reader.ts for the packet that a chunk cuts, never for whole ones. The rest of a large packet is read from the
-// connection to where it belongs. A peer that announces much and sends little costs little: it gets a buffer of eight
-// times what it has sent, or twice the largest packet that it has ever sent whole. Memory is claimed before it is made;
-// who is refused it gets ProtocolError 0x97.
+// cutter.ts and session/reader.ts for the packet that a chunk cuts, never for whole ones. The rest of a large packet is
+// read from the connection to where it belongs. A peer that announces much and sends little costs little: it gets a
+// buffer of eight times what it has sent, or twice the largest packet that it has ever sent whole. Memory is claimed
+// before it is made; who is refused it gets ProtocolError 0x97.
 import { SHARE_BYTES, SharedBytes, type SpareBuffers } from '../base/sharedbytes.ts';
-import type { Frame } from '../codec/codec.ts';
-import { readFrame } from '../codec/frame.ts';
+import type { Frame } from './codec.ts';
+import { readFrame } from './frame.ts';
 
 const FIRST_BYTES = 1024;
 const AHEAD = 8;

@@ -3,9 +3,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { SpareBuffers } from '../../src/base/sharedbytes.ts';
+import { Assembler } from '../../src/codec/assembler.ts';
 import { newFrame } from '../../src/codec/codec.ts';
 import { encodePublish } from '../../src/codec/publish.ts';
-import { Assembler } from '../../src/session/assembler.ts';
 import { pattern } from '../contract/transport.ts';
 
 function packet(bytes: number, seed: number): Buffer {
