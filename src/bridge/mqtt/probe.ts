@@ -4,6 +4,7 @@
 // Sources: MQTT 5.0 sections 3.2, 3.9, 3.4; 3.1.1 section 3.2.2.3.
 import { randomBytes } from 'node:crypto';
 import { encodeConnect } from '../../codec/connect.ts';
+import { PacketCutter } from '../../codec/cutter.ts';
 import { decodePacket } from '../../codec/packet.ts';
 import { encodePublish } from '../../codec/publish.ts';
 import { encodeDisconnect } from '../../codec/session.ts';
@@ -23,7 +24,6 @@ import {
 import type { Connection } from '../../transport/transport.ts';
 import { connectPacket } from './connect.ts';
 import type { MqttBridgeOptions } from './options.ts';
-import { Pieces } from './pieces.ts';
 
 /** Bytes read before the broker is given up: retained messages may come with the subscriptions. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
@@ -53,7 +53,7 @@ export interface MqttAnswers {
 class Answers {
   private readonly connection: Connection;
   private readonly version: 3 | 4 | 5;
-  private readonly pieces = new Pieces(MAX_PACKET_BYTES);
+  private readonly cutter = new PacketCutter(MAX_PACKET_BYTES);
   private readonly waiting: {
     type: number;
     resolve: (packet: ControlPacket) => void;
@@ -89,14 +89,14 @@ class Answers {
       return;
     }
     try {
-      this.pieces.feed(chunk, (buffer) => this.packet(buffer));
+      this.cutter.feed(chunk, (buffer) => this.packet(buffer));
     } catch (error) {
       this.fail(error instanceof Error ? error : new Error(String(error)));
     }
   }
 
   private packet(buffer: Buffer): boolean {
-    const { frame } = this.pieces;
+    const { frame } = this.cutter;
     if (frame.type === PUBLISH) return true;
     const packet = decodePacket(this.version, buffer, frame, 'server');
     if (packet.type === DISCONNECT) {

@@ -8,11 +8,11 @@ import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import mqtt, { type MqttClient } from 'mqtt';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Pieces } from '../../../src/bridge/mqtt/pieces.ts';
 import { runCli } from '../../../src/cli/cli.ts';
 import { lines } from '../../../src/cli/mqtt/pub.ts';
 import { type SubFlags, sub } from '../../../src/cli/mqtt/sub.ts';
 import { encodeAck } from '../../../src/codec/ack.ts';
+import { PacketCutter } from '../../../src/codec/cutter.ts';
 import { CONNECT, PUBACK, PUBLISH } from '../../../src/mqtt/packet.ts';
 import { type TestGateway, testGateway } from '../../harness/gateway.ts';
 import { fakeIo } from '../../harness/io.ts';
@@ -267,7 +267,7 @@ describe('pub', () => {
 });
 
 describe('lines', () => {
-  it('are put together from pieces of any size', async () => {
+  it('are put together from cutter of any size', async () => {
     const found: string[] = [];
     for await (const line of lines(Readable.from([Buffer.from('a'), Buffer.from('b\nc'), Buffer.from('\n\nd')])))
       found.push(line.toString());
@@ -415,10 +415,10 @@ describe('lines of standard input', () => {
     const server = createServer((socket) => {
       const isFirst = got.length === 0;
       socket.on('error', () => {});
-      const pieces = new Pieces(1000);
+      const cutter = new PacketCutter(1000);
       socket.on('data', (chunk) =>
-        pieces.feed(chunk, (buffer) => {
-          const { type, bodyStart, end } = pieces.frame;
+        cutter.feed(chunk, (buffer) => {
+          const { type, bodyStart, end } = cutter.frame;
           if (type === CONNECT) socket.write(Buffer.of(0x20, 2, 0, 0));
           if (type !== PUBLISH) return true;
           // Topic "a" and the packet identifier come before the payload.
