@@ -1,5 +1,6 @@
 // Whole packets out of the chunks of a connection: a packet is read where it lies, and only one that is cut is copied.
-// Used by bridge/mqtt/remote.ts and probe.ts; a client, which may stop in the middle of a chunk, has session/reader.ts.
+// Used by bridge/mqtt/remote.ts and bridge/mqtt/probe.ts. A client's connection, which may stop in the middle of a
+// chunk, has session/reader.ts.
 import { SpareBuffers } from '../base/sharedbytes.ts';
 import { Assembler } from './assembler.ts';
 import { newFrame } from './codec.ts';
