@@ -225,6 +225,8 @@ export class Gateway implements Service {
     this.running = { access, accounts, broker, bridges, control, listeners, rules };
     this.certificates.start();
     this.started.push({ name: 'certificates', stop: async () => this.certificates.stop() });
+    // Its place in the order of the stop is the same for one that a reload brings.
+    this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
     await this.startWebhook(config);
     const web = await this.startWeb(config, this.running);
     // Stopped in the order of the data: nobody new, then clients, then bridges, then the store.
@@ -431,8 +433,6 @@ export class Gateway implements Service {
     const stopped = before?.stop(HOOK_DRAIN_MS);
     await next?.start();
     await stopped;
-    if (before === null && next !== null)
-      this.started.push({ name: 'webhook', stop: async (ms) => this.webhook?.stop(ms) });
   }
 
   private async makeWebhook(config: WebhookConfig): Promise<Webhook> {

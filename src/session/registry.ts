@@ -1,6 +1,7 @@
 // All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are
 // due. Called by opening.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
 // section 3.1.2.4.
+import type { Timer } from '../base/clock.ts';
 import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';
 import type { Version, Will } from '../mqtt/packet.ts';
@@ -21,6 +22,8 @@ export class Registry {
   /** Set when the gateway stops. */
   stopping = false;
   private readonly core: Core;
+  /** Wills that are to be judged once more. */
+  private readonly askAgain = new Set<Timer>();
 
   constructor(core: Core) {
     this.core = core;
@@ -253,6 +256,19 @@ export class Registry {
     this.armWill(session, will, Math.max(0, delayMs));
   }
 
+  /** Nothing comes due any more: the broker has ended, and what is stored waits for the next start. */
+  stop(): void {
+    this.stopping = true;
+    for (const session of this.sessions.values()) {
+      session.willTimer?.cancel();
+      session.willTimer = null;
+      session.expiryTimer?.cancel();
+      session.expiryTimer = null;
+    }
+    for (const timer of this.askAgain) timer.cancel();
+    this.askAgain.clear();
+  }
+
   private expiresAt(session: Session): number {
     return session.expiryInterval >= NEVER
       ? Number.POSITIVE_INFINITY
@@ -355,8 +371,17 @@ export class Registry {
 
   /** The source of rights could not say: it is asked again for a while. */
   private publishWillLater(session: Session, will: Will, attempt: number, publish: (may: boolean) => void): void {
-    if (attempt >= WILL_ATTEMPTS || this.stopping) publish(false);
-    else this.core.clock.after(WILL_RETRY_MS, () => this.publishWill(session, will, attempt + 1));
+    // Of a broker that stops the stored will is judged at the next start.
+    if (this.stopping && session.outbox.durable) return;
+    if (attempt >= WILL_ATTEMPTS || this.stopping) {
+      publish(false);
+      return;
+    }
+    const timer = this.core.clock.after(WILL_RETRY_MS, () => {
+      this.askAgain.delete(timer);
+      this.publishWill(session, will, attempt + 1);
+    });
+    this.askAgain.add(timer);
   }
 
   /** The store forgets the will together with what it brought, not before: a crash between them would lose it. */

@@ -52,13 +52,8 @@ export class Batch {
   }
 }
 
-/** A batch stops growing at this size; what is left becomes the next one. */
+/** A batch stops growing at this size, with the message that has reached it; what is left becomes the next one. */
 const BATCH_BYTES = 4 * 1024 * 1024;
-/**
- * And here in the middle of a message: no client's message is that large at all its receivers, an imported session may
- * be.
- */
-const MOST_BYTES = 4 * BATCH_BYTES;
 
 export class OpenLog {
   /** Somebody waits for something that will not be elided soon. */
@@ -203,7 +198,7 @@ export class OpenLog {
     for (let i = 0; i < events.length; i++) {
       const event = events[i];
       if (event.place !== OPEN) continue;
-      ended ||= (frame.at >= BATCH_BYTES || batch.events.length >= limit) && separable(last, event, frame.at);
+      ended ||= (frame.at >= BATCH_BYTES || batch.events.length >= limit) && separable(last, event);
       if (ended || (!whole && stays(event, i, batch.serial, this.round, carrying))) {
         carrying = true;
         rest.push(event);
@@ -324,9 +319,12 @@ function isOpen(event: Event): boolean {
   return event.place === OPEN;
 }
 
-/** Whether a batch may end between two events: deletions make room and stand for themselves (compact.ts). */
-function separable(before: Event | null, event: Event, bytes: number): boolean {
-  if (before === null || event.group === 0 || before.group !== event.group || bytes >= MOST_BYTES) return true;
+/**
+ * Whether a batch may end between two events: never between a message and the packet id under which it came, however
+ * large both are. Deletions make room and stand for themselves (compact.ts).
+ */
+function separable(before: Event | null, event: Event): boolean {
+  if (before === null || event.group === 0 || before.group !== event.group) return true;
   return isDeletion(before) && !isDeletion(event);
 }
 

@@ -249,3 +249,22 @@ describe.skipIf(!hasOpenssl())('TLS listeners (needs openssl)', () => {
     }
   });
 });
+
+test('a webhook that a reload has brought hears of the clients that a stop disconnects', async () => {
+  const bodies: string[] = [];
+  const server = http.createServer((request, response) => {
+    request.on('data', (chunk: Buffer) => bodies.push(chunk.toString()));
+    request.on('end', () => response.end());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as net.AddressInfo;
+  gateway = await testGateway(TCP);
+  const events = 'events = [ { event = on_client_disconnected } ]';
+  await reload(`${TCP}webhook { enable = true, url = "http://127.0.0.1:${port}/", ${events} }`);
+  await client();
+  await gateway.stop();
+  gateway = null;
+  server.close();
+  expect(bodies.map((body) => JSON.parse(body).action)).toEqual(['client_disconnected']);
+});

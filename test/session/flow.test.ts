@@ -357,6 +357,15 @@ describe('while a commit is waited for', () => {
     expect((await watcher.messages()).map((m) => m.topic)).toEqual(['will/new']);
   });
 
+  it('a broker that has stopped sends no will and ends no session any more', async () => {
+    await begin({});
+    const c = await room.client('c', { ...KEEP, will: will('will/late', { delayInterval: 60 }) });
+    await c.drop();
+    await room.broker.stop(0);
+    await room.advance(1000 * 86_400);
+    expect(room.log.filter(({ id }) => id === 'SES-WILL' || id === 'SES-EXPIRED')).toEqual([]);
+  });
+
   it('a PUBCOMP that cannot be kept ends the connection and carries no failure; so does its repetition', async () => {
     const diary = new Diary();
     await begin({ journal: diary });

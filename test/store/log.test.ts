@@ -77,6 +77,20 @@ describe('the open log', () => {
     );
   });
 
+  test('a message of 20 MB stays with its packet id and all its receivers', () => {
+    const log = new OpenLog();
+    const [a, b, publisher] = [new Slot(1, 'a', PATIENCE), new Slot(2, 'b', PATIENCE), new Slot(3, 'p', 0)];
+    const large = message('t', Buffer.alloc(20 << 20));
+    for (const slot of [a, b]) told(log, QUEUED, slot, 1, queued(1, large));
+    told(log, INBOUND_PUT, publisher, 1);
+    waiting(log, a, 2);
+    expect(close(log, true).batch.events.map((e) => [e.kind, e.sequence])).toEqual([
+      [QUEUED, 1],
+      [QUEUED, 1],
+      [INBOUND_PUT, 1],
+    ]);
+  });
+
   test('a message told in several parts, a barrier behind each, stays with its packet id', () => {
     const log = new OpenLog();
     const [a, b, bridge] = [new Slot(1, 'a', PATIENCE), new Slot(2, 'b', PATIENCE), new Slot(3, 'bridge', 0)];

@@ -75,6 +75,7 @@ export class NativeBroker extends EngineBase<Session, Client, Routes> implements
     await this.stopClients(0);
     this.stopSys();
     this.core.delayed.stop();
+    this.sessions.stop();
     await this.core.journal.close();
   }
 

@@ -201,6 +201,8 @@ export function tellLine(journal: Journal, json: string, known: Set<string>): vo
       return;
     }
     case 'inbound':
+      // It came before, without the messages told just now.
+      journal.gather(false);
       journal.inboundPut(it.clientId, it.packetId);
       return;
     case 'will':
