@@ -17,6 +17,7 @@ export const KINDS = [
   'caches',
   'sp',
   'failures',
+  'http',
 ] as const;
 export type Kind = (typeof KINDS)[number];
 

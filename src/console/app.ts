@@ -9,6 +9,7 @@ import { errorText } from '../base/errors.ts';
 import { type Answer, fail } from './answer.ts';
 import { type BodyFault, bodyLimit, discardBody, parseJson, readBody } from './body.ts';
 import type { ConsoleOptions, Json } from './console.ts';
+import { HeldBody } from './heldbody.ts';
 import { ownerOf } from './limiter.ts';
 import { OpenStreams } from './openstreams.ts';
 import { Rooms } from './rooms.ts';
@@ -181,6 +182,7 @@ export class App {
     const asking = askingOf(incoming, this.locals);
     let caller: Caller = { username: '', role: 'viewer', via: 'open' };
     let answer: Answer;
+    const body = new HeldBody(this.options.ledger ?? null);
     try {
       const admitted = await this.admit(asking, route);
       if ('status' in admitted) {
@@ -188,9 +190,11 @@ export class App {
         return;
       }
       caller = admitted;
-      answer = await this.answer(route, known, params, asking, caller, incoming);
+      answer = await this.answer(route, known, params, asking, caller, incoming, body);
     } catch (error) {
       answer = this.internal(error);
+    } finally {
+      body.letGo();
     }
     if (route.method !== 'GET' && route.quiet !== true) {
       const path = readTarget(incoming.url ?? '')?.path ?? route.path;
@@ -215,13 +219,14 @@ export class App {
     asking: Asking,
     caller: Caller,
     incoming: IncomingMessage,
+    held: HeldBody,
   ): Promise<Answer> {
     const query = readQuery(readTarget(incoming.url ?? '')?.query ?? '', known);
     if (typeof query === 'string') return fail('query', query);
     let body: Json = null;
     if (route.body !== 'none') {
-      const bytes = await this.bodyOf(route, asking, incoming);
-      if (bytes === 'busy') return BUSY;
+      const bytes = await this.bodyOf(route, asking, incoming, held);
+      if (bytes === 'busy' || bytes === 'no-memory') return BUSY;
       if (bytes === 'too-large') return fail('tooLarge');
       if (bytes === 'slow') return fail('slow');
       if (bytes === 'gone') return fail('json', 'the connection ended before the body did');
@@ -240,14 +245,16 @@ export class App {
     { role }: Route,
     { remote }: Asking,
     incoming: IncomingMessage,
+    held: HeldBody,
   ): Promise<Buffer | BodyFault | 'busy'> {
     const { clock, settings } = this.options;
     const limit = bodyLimit(settings());
-    if (role !== 'public') return readBody(incoming, limit, { clock, ms: 0 });
+    if (role !== 'public') return readBody(incoming, limit, { clock, ms: 0 }, held.room);
     const leave = this.rooms.enterUnknown(ownerOf(remote), settings().maxRequests);
     if (leave === null) return 'busy';
     try {
-      return await readBody(incoming, Math.min(limit, PUBLIC_BODY_BYTES), { clock, ms: PUBLIC_BODY_MS });
+      const time = { clock, ms: PUBLIC_BODY_MS };
+      return await readBody(incoming, Math.min(limit, PUBLIC_BODY_BYTES), time, held.room);
     } finally {
       leave();
     }

@@ -30,7 +30,7 @@ export function announcesMore(incoming: IncomingMessage, limit: number): boolean
 }
 
 /** How a body is read that is not there in full: 'slow' = not within its time. */
-export type BodyFault = 'too-large' | 'gone' | 'slow';
+export type BodyFault = 'too-large' | 'gone' | 'slow' | 'no-memory';
 
 /** Time for the whole body; 0 = the server's limit for requests. */
 export interface BodyTime {
@@ -38,8 +38,19 @@ export interface BodyTime {
   readonly ms: number;
 }
 
-/** The whole body; 'too-large' past `limit` bytes, 'gone' when the peer leaves before its end, 'slow' past its time. */
-export function readBody(incoming: IncomingMessage, limit: number, time: BodyTime): Promise<Buffer | BodyFault> {
+/** Asked for each piece of a body; false = there is no memory for it. */
+export type BodyRoom = (bytes: number) => boolean;
+
+/**
+ * The whole body; 'too-large' past `limit` bytes, 'gone' when the peer leaves before its end, 'slow' past its time,
+ * 'no-memory' when `room` says so.
+ */
+export function readBody(
+  incoming: IncomingMessage,
+  limit: number,
+  time: BodyTime,
+  room: BodyRoom = () => true,
+): Promise<Buffer | BodyFault> {
   if (announcesMore(incoming, limit)) return Promise.resolve('too-large');
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -55,6 +66,7 @@ export function readBody(incoming: IncomingMessage, limit: number, time: BodyTim
     const onData = (chunk: Buffer): void => {
       bytes += chunk.length;
       if (bytes > limit) settle('too-large');
+      else if (!room(chunk.length)) settle('no-memory');
       else chunks.push(chunk);
     };
     const onEnd = (): void => settle(Buffer.concat(chunks, bytes));

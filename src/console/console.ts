@@ -19,6 +19,7 @@
 //   delayed.ts         REST: delayed messages ($delayed/<seconds>/<topic>): list, and take one back
 //   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
 //   health.ts          /healthz and /readyz
+//   heldbody.ts        The memory of one request's body, from its first piece to the answer
 //   http.ts            The HTTP server of `http_server`: REST API, events, console pages
 //   jwt.ts             Bearer tokens for http_server.auth_type = jwt: signed by somebody else
 //   keeping.ts         `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start
@@ -58,6 +59,7 @@
 //   users.ts           REST: who may use console and REST API, with which role; adding
 
 import type { Clock } from '../base/clock.ts';
+import type { Ledger } from '../base/ledger.ts';
 import type { Level, Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Broker } from '../broker/broker.ts';
@@ -444,19 +446,21 @@ export interface ConsoleOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Counts the memory of bodies and of readers of events; absent: nobody counts it. */
+  readonly ledger?: Pick<Ledger, 'add' | 'watch' | 'isFull'>;
   readonly broker: Broker;
   readonly bridges: BridgeControl;
   /** Absent where there are none. */
   readonly rules?: RuleControl;
   /** null: none are configured now; absent where the gateway has none. */
   readonly accounts?: () => AccountsControl | null;
-  /** Calls back for each change of them that came over MQTT; absent where none can come. */
   /** Schemas of the documents of bridges and rules, for the description of the API. */
   readonly documents?: () => Readonly<Record<string, JsonObject>>;
   /** Certificates that the configuration names; absent: nobody looks. */
   readonly certificates?: () => readonly CertificateView[];
   /** Where the control socket is made; absent or null: there is none. */
   readonly controlFolder?: string | null;
+  /** Calls back for each change of them that came over MQTT; absent where none can come. */
   readonly followAccounts?: (note: (by: AccountsCaller, done: string) => void) => () => void;
   readonly config: ConfigControl;
   readonly explain: Explain;

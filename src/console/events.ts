@@ -141,8 +141,16 @@ export class EventFeed {
         }),
       );
     }
+    this.options.ledger?.watch('http', () => this.bytes);
     this.timers.push(clock.every(HEARTBEAT_MS, () => this.beat()));
     this.timers.push(clock.every(STATS_MS, () => this.tellStats()));
+  }
+
+  /** Memory of past events, and of what readers have not taken yet. */
+  private get bytes(): number {
+    let bytes = this.pastBytes;
+    for (const { response } of this.readers) bytes += response.writableLength;
+    return bytes;
   }
 
   /** Ends every stream. */

@@ -3,6 +3,7 @@
 // what is console/'s matter.
 import { hostname } from 'node:os';
 import type { Clock } from '../base/clock.ts';
+import type { Ledger } from '../base/ledger.ts';
 import type { Log } from '../base/log.ts';
 import type { LogTail } from '../base/logtail.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -21,6 +22,7 @@ export interface WebParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly ledger: Ledger;
   readonly turn: Turn;
   /** null where no log lines are kept to be shown. */
   readonly tail: LogTail | null;
@@ -98,6 +100,7 @@ export class Web {
         log,
         metrics,
         broker,
+        ledger: this.parts.ledger,
         bridges: control,
         rules: running.rules,
         accounts: () => running.accounts.control(),

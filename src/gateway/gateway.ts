@@ -525,6 +525,7 @@ export class Gateway implements Service {
       clock: this.parts.clock,
       log,
       metrics,
+      ledger: this.ledger,
       turn,
       tail,
       current,

@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Ledger } from '../../src/base/ledger.ts';
 import type { Page } from '../../src/console/console.ts';
 import { Hold } from '../../src/mqtt/message.ts';
 import { FakeClock } from '../harness/clock.ts';
@@ -54,6 +55,37 @@ describe('bodies', () => {
   test('a large body is refused with 413 although all of it is sent', async () => {
     const body = { topic: 'big', payload: 'x'.repeat(3_000_000) };
     expect((await ask(stage.server.port, 'POST', '/api/v4/mqtt/publish', { body })).status).toBe(413);
+  });
+
+  test('bodies count as memory until they are answered; a large one is refused when there is none', async () => {
+    const ledger = new Ledger();
+    const sums: number[] = [];
+    const counted = {
+      add: ledger.add.bind(ledger),
+      watch: ledger.watch.bind(ledger),
+      isFull: ledger.isFull.bind(ledger),
+    };
+    counted.add = (kind, bytes) => {
+      ledger.add(kind, bytes);
+      sums.push(ledger.of(kind));
+    };
+    const full = await new ConsoleStage({ ledger: counted }).start();
+    full.settings = { ...full.settings, maxBodyBytes: 1 << 20 };
+    const publish = async (bytes: number): Promise<number> => {
+      const body = { topic: 'big', payload: 'x'.repeat(bytes) };
+      return (await ask(full.server.port, 'POST', '/api/v4/mqtt/publish', { body })).status;
+    };
+    try {
+      expect(await publish(200_000)).toBe(200);
+      expect(Math.max(...sums)).toBeGreaterThan(200_000);
+      expect(ledger.of('http')).toBe(0);
+      ledger.totalLimit = 1000;
+      ledger.add('retained', 1000);
+      expect([await publish(200_000), await publish(20_000)]).toEqual([503, 200]);
+      expect(ledger.of('http')).toBe(0);
+    } finally {
+      await full.stop();
+    }
   });
 
   test('a body of a caller without credentials is not read', async () => {
