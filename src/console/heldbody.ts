@@ -1,4 +1,4 @@
-// The memory of one request's body, from its first piece to the answer. Used by app.ts. Counted with all else that peers
+// The memory of one request body, from its first piece to the answer. Used by app.ts. Counted with all else that peers
 // make the gateway keep; when everything together is too much, small requests still pass: they are how an administrator
 // makes room.
 import type { Ledger } from '../base/ledger.ts';
