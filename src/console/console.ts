@@ -19,7 +19,7 @@
 //   delayed.ts         REST: delayed messages ($delayed/<seconds>/<topic>): list, and take one back
 //   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
 //   health.ts          /healthz and /readyz
-//   heldbody.ts        The memory of one request's body, from its first piece to the answer
+//   heldbody.ts        The memory of one request body, from its first piece to the answer
 //   http.ts            The HTTP server of `http_server`: REST API, events, console pages
 //   jwt.ts             Bearer tokens for http_server.auth_type = jwt: signed by somebody else
 //   keeping.ts         `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start
