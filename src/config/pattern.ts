@@ -1,8 +1,9 @@
 // Regular expressions that users write: compiled for V8's linear engine, whose time is bounded by the length of the
-// text it reads. Called by build code for routes. What that engine lacks (back references, look-around) is refused when
+// text it reads, which is bounded as well (base/linearpattern.ts). Called by build code for routes. What that engine lacks (back references, look-around) is refused when
 // the configuration is read; counts are written out (counts.ts). It lacks the flag i as well, so ignoring case is done
 // by writing both cases into the pattern.
 import { setFlagsFromString } from 'node:v8';
+import { LinearPattern, statesOf } from '../base/linearpattern.ts';
 import { writeOut } from './counts.ts';
 
 const MAX_LENGTH = 1000;
@@ -22,9 +23,11 @@ export function compilePattern(source: string, ignoreCase: boolean): RegExp | st
   if (looksBehind(source)) return UNBOUNDED;
   setFlagsFromString('--enable-experimental-regexp-engine');
   const text = ignoreCase ? bothCases(source) : source;
-  // Counts that the engine does not run are written out, those that are small are left to it.
-  const pattern = linear(text) ?? linear(writeOut(text));
-  return pattern ?? UNBOUNDED;
+  // Its counts written out say how much it can have to do, whether the engine runs them as they are or not.
+  const written = writeOut(text);
+  if (written === null) return UNBOUNDED;
+  const states = statesOf(written);
+  return linear(text, states) ?? linear(written, states) ?? UNBOUNDED;
 }
 
 /** Whether a valid pattern has (?<= or (?<! outside of escapes and classes. */
@@ -40,9 +43,9 @@ function looksBehind(source: string): boolean {
   return false;
 }
 
-function linear(source: string | null): RegExp | null {
+function linear(source: string, states: number): RegExp | null {
   try {
-    return source === null ? null : new RegExp(source, 'l');
+    return new LinearPattern(source, states);
   } catch {
     return null;
   }

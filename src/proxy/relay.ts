@@ -8,8 +8,10 @@
 //
 // Must not log, keep or show a password. Sources: MQTT 5.0 sections 3.1, 3.2, 4.13; NGINX stream phases
 // (docs/proxy.md).
+
 import type { Timer } from '../base/clock.ts';
 import type { ProtocolError } from '../base/errors.ts';
+import { TextTooLong } from '../base/linearpattern.ts';
 import { ConnectError, encodeConnack, encodeRefusal } from '../codec/connect.ts';
 import { encodeDisconnect } from '../codec/session.ts';
 import { CONNACK, DISCONNECT, type Version } from '../mqtt/packet.ts';
@@ -194,8 +196,13 @@ export class Relay {
     }
     this.timer?.cancel();
     this.client.pause();
-    if (isAllowed(rules, facts)) this.send(chooseUpstream(rules, facts), { bytes, passage: null });
-    else this.refuse(403, 'client is not allowed', null, 0);
+    try {
+      if (isAllowed(rules, facts)) this.send(chooseUpstream(rules, facts), { bytes, passage: null });
+      else this.refuse(403, 'client is not allowed', null, 0);
+    } catch (error) {
+      if (!(error instanceof TextTooLong)) throw error;
+      this.refuse(400, 'a text of the client is too long for a pattern', null, 0);
+    }
   }
 
   // ---- towards a server

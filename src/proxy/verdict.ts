@@ -2,7 +2,9 @@
 // for each client. Decides in the order of cost: what the packet itself says, who may come, limits, route, rewriting,
 // filter. Counts what it lets in. Must not show a password. Source: MQTT 5.0 sections 3.1 and 3.2.2.2 (reason codes),
 // 3.1.1 the same; docs/proxy.md.
+
 import { ProtocolError } from '../base/errors.ts';
+import { TextTooLong } from '../base/linearpattern.ts';
 import { newFrame } from '../codec/codec.ts';
 import { decodeConnect, encodeConnect } from '../codec/connect.ts';
 import { readFrame } from '../codec/frame.ts';
@@ -98,6 +100,8 @@ const REWRITE_REFUSALS: Readonly<Record<RewriteFailure, Refusal>> = {
   ),
 };
 
+const TOO_LONG = refuse(400, 'a text of the client is too long for a pattern', CLIENT_IDENTIFIER_NOT_VALID);
+
 /** `facts` must have the fields of the CONNECT; the name of a certificate takes the place of the username in them. */
 export function judge(
   layout: ConnectLayout,
@@ -107,7 +111,12 @@ export function judge(
   limits: Limits,
   nowMs: number,
 ): Refusal | Passage {
-  return admit(layout, rules, facts, counted, limits, nowMs) ?? pass(layout, rules, facts);
+  try {
+    return admit(layout, rules, facts, counted, limits, nowMs) ?? pass(layout, rules, facts);
+  } catch (error) {
+    if (error instanceof TextTooLong) return TOO_LONG;
+    throw error;
+  }
 }
 
 function admit(
