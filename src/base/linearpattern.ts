@@ -1,6 +1,7 @@
 // A pattern of the linear engine that is also bounded in time: a text for which it could take more than about 50 ms is
-// not read at all. Made by config/pattern.ts; whoever runs it on the text of a stranger treats TextTooLong as a refusal.
-// The engine takes a step for each character and each state that it is in; the most states are counted from the pattern.
+// not read at all. Made by config/pattern.ts; whoever runs it on the text of a stranger treats TextTooLong as a
+// refusal. The engine takes a step for each character and each state that it is in; the most states are counted from
+// the pattern.
 
 /** At 50 to 90 ns each (Node.js 20, x64). */
 const MOST_STEPS = 500_000;

@@ -1,7 +1,7 @@
 // Regular expressions that users write: compiled for V8's linear engine, whose time is bounded by the length of the
-// text it reads, which is bounded as well (base/linearpattern.ts). Called by build code for routes. What that engine lacks (back references, look-around) is refused when
-// the configuration is read; counts are written out (counts.ts). It lacks the flag i as well, so ignoring case is done
-// by writing both cases into the pattern.
+// text it reads, which is bounded as well (base/linearpattern.ts). Called by build code for routes. What that engine
+// lacks (back references, look-around) is refused when the configuration is read; counts are written out (counts.ts).
+// It lacks the flag i as well, so ignoring case is done by writing both cases into the pattern.
 import { setFlagsFromString } from 'node:v8';
 import { LinearPattern, statesOf } from '../base/linearpattern.ts';
 import { writeOut } from './counts.ts';
