@@ -149,6 +149,8 @@ class Crowd {
       reconnectPeriod: 100,
       connectTimeout: 20_000,
       resubscribe: false,
+      // What this client library queues at QoS 0 while it is away, it sends behind what it is given when it is back.
+      queueQoSZero: false,
       ...(protocolVersion === 5 ? { properties: { sessionExpiryInterval: 3600 } } : {}),
     };
     const client = await connectAsync(`mqtt://127.0.0.1:${port}`, options);
