@@ -12,7 +12,11 @@ const SEARCH = 32;
 const BACKLOG_BYTES = 900;
 
 export class Backlogs {
-  private readonly list: Backlog[] = [];
+  /**
+   * By filter, in the order of the subscriptions: a filter that is subscribed again is owed all of them again, so what
+   * was left of the first time is not needed.
+   */
+  private readonly list = new Map<string, Backlog>();
   private scheduled = false;
   /** The first of the list waits for a verdict; nothing of the others goes before it. */
   private waiting: Backlog | null = null;
@@ -32,17 +36,35 @@ export class Backlogs {
   }
 
   get empty(): boolean {
-    return this.list.length === 0;
+    return this.list.size === 0;
   }
 
   add(backlog: Backlog): void {
-    this.list.push(backlog);
+    this.drop(backlog.filter);
+    this.list.set(backlog.filter, backlog);
     this.weigh(BACKLOG_BYTES);
   }
 
+  /** The filter is subscribed no more: what is left of its messages is not sent. */
+  drop(filter: string): void {
+    const backlog = this.list.get(filter);
+    if (backlog === undefined) return;
+    const first = this.first();
+    this.list.delete(filter);
+    this.weigh(-BACKLOG_BYTES);
+    if (backlog !== first) return;
+    this.waiting = null;
+    this.known = null;
+  }
+
+  private first(): Backlog | undefined {
+    for (const backlog of this.list.values()) return backlog;
+    return undefined;
+  }
+
   clear(): void {
-    this.weigh(-BACKLOG_BYTES * this.list.length);
-    this.list.length = 0;
+    this.weigh(-BACKLOG_BYTES * this.list.size);
+    this.list.clear();
     this.waiting = null;
     this.known = null;
   }
@@ -52,12 +74,12 @@ export class Backlogs {
     // What goes on later is on its way: new subscriptions do not give this session more turns than others have.
     if (this.scheduled) return;
     let left = SLICE;
-    while (this.list.length > 0 && this.waiting === null && hasRoom()) {
+    for (let backlog = this.first(); backlog !== undefined; backlog = this.first()) {
+      if (this.waiting !== null || !hasRoom()) return;
       if (left <= 0) {
         this.continueLater();
         return;
       }
-      const backlog = this.list[0];
       const message = this.known ?? backlog.next();
       this.known = null;
       if (message instanceof Promise) {
@@ -66,7 +88,7 @@ export class Backlogs {
       }
       left -= message === undefined ? SEARCH : 1;
       if (message === null) {
-        this.list.shift();
+        this.list.delete(backlog.filter);
         this.weigh(-BACKLOG_BYTES);
       } else if (message !== undefined) deliver(message, backlog.target);
     }

@@ -155,6 +155,8 @@ export interface Backlog {
    */
   next(): Message | null | undefined | Promise<Message | undefined>;
   readonly target: Target;
+  /** Of the subscription: another one with the same takes its place. */
+  readonly filter: string;
 }
 
 export interface OutboxOptions {
@@ -213,6 +215,8 @@ export interface SessionOutbox extends Receiver {
   /** Sends what waits while there is room. */
   pump(): void;
   deliverBacklog(backlog: Backlog): void;
+  /** The filter is subscribed no more: stored messages still owed for it are not sent. */
+  dropBacklog(filter: string): void;
 }
 
 export type MakeOutbox = (options: OutboxOptions, resumable: boolean) => SessionOutbox;

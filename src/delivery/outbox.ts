@@ -164,6 +164,11 @@ export class Outbox implements SessionOutbox {
     this.pump();
   }
 
+  dropBacklog(filter: string): void {
+    this.backlogs.drop(filter);
+    this.pump();
+  }
+
   // ---- from the client
 
   /** PUBACK. False when the identifier waits for none. */

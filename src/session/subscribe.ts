@@ -355,6 +355,7 @@ export function remove(core: Core, session: Session, topicFilter: string): boole
   if (!session.subscriptions.delete(topicFilter)) return false;
   countSubscriptions(session, -1);
   withdraw(core, session, topicFilter);
+  session.outbox.dropBacklog(judgedBy(core, topicFilter));
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
   return true;
 }
@@ -377,6 +378,7 @@ function startBacklog(
   };
   session.outbox.deliverBacklog({
     target,
+    filter,
     next: () => {
       const step = messages.next();
       if (step.done === true) return null;
