@@ -35,7 +35,7 @@ fi
 
 # npm in the build asks the registry that npm asks here, and trusts what this machine trusts.
 npmrc="$work/npmrc"; echo "registry=$(npm config get registry)" >"$npmrc"
-volumes=(-v "$npmrc:/root/.npmrc:ro")
+volumes=(-v "$npmrc:/usr/local/etc/npmrc:ro")
 if [ -e /etc/ssl/certs/ca-certificates.crt ]; then
   volumes+=(-v /etc/ssl/certs:/etc/ssl/certs:ro); echo "cafile=/etc/ssl/certs/ca-certificates.crt" >>"$npmrc"
 fi

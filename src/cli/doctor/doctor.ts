@@ -81,7 +81,8 @@ export function registerDoctor(program: Command, context: Context): void {
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
-      '\nRun it as the user of the gateway: sudo -u tidegate tidegate doctor -c FILE\nExit codes: 0 nothing is wrong, 1 something is, 78 the configuration is not valid.',
+      '\nRun it as the user of the gateway: sudo -u tidegate tidegate doctor -c FILE\n' +
+        'Exit codes: 0 nothing is wrong, 1 something is, 78 the configuration is not valid.',
     )
     .action(async (options: DoctorOptions & { set: string[] }) => {
       checkSets(options.set);

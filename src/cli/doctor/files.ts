@@ -118,11 +118,13 @@ function speed(folder: string, sync: string, found: Findings): void {
     const times = timeWrites(file);
     const median = times[Math.floor(times.length / 2)];
     const worst = times[times.length - 1];
-    const text = `a write reaches the disk in ${median.toFixed(1)} ms (median of ${times.length}, at most ${worst.toFixed(1)} ms)`;
+    const spread = `median of ${times.length}, at most ${worst.toFixed(1)} ms`;
+    const text = `a write reaches the disk in ${median.toFixed(1)} ms (${spread})`;
     if (median < SLOW_MS || sync !== 'ack') found.ok(text);
     else {
       const advice =
-        'each QoS 1 acknowledgement waits for it: a faster disk, or persistence.sync = interval, which may lose the last interval in a power cut';
+        'each QoS 1 acknowledgement waits for it: a faster disk, or persistence.sync = interval, ' +
+        'which may lose the last interval in a power cut';
       found.warn(text, advice);
     }
   } catch (error) {

@@ -98,7 +98,7 @@ const RULE = block(
     topics: list(text({ text: 'Topic filter.', check: checkTopicFilter }), {
       single: true,
       min: 1,
-      text: 'Topics whose messages are checked, whoever publishes them: clients, wills, bridges, rules, REST.',
+      text: 'Topics whose messages are checked, from every publisher: clients, wills, bridges, rules, REST.',
       example: ['sensors/#'],
     }),
     content: word(['any', 'utf8', 'json'], {

@@ -1,6 +1,6 @@
-// What the gateway says, in Chinese: whole sentences from the dictionary, and sentences with names or
-// figures in them by pattern. Called by words.ts for every answer of the REST API that is shown. Pure. What nobody has translated stays as it
-// is: a wrong translation would be worse.
+// What the gateway says, in Chinese: whole sentences from the dictionary, and sentences with names or figures in them
+// by pattern. Called by words.ts for every answer of the REST API that is shown. Pure. What nobody has translated stays
+// as it is: a wrong translation would be worse.
 
 import { CHINESE } from './chinese.ts';
 import { ANSWERS } from './chineseanswers.ts';

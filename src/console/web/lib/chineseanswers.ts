@@ -1,5 +1,5 @@
-// What the gateway answers, in Chinese: refusals, problems of fields, steps of a test. Data for answers.ts. {gaps} stand
-// for what differs: names, figures, codes. A sentence that is not here is shown in English.
+// What the gateway answers, in Chinese: refusals, problems of fields, steps of a test. Data for answers.ts. {gaps}
+// stand for what differs: names, figures, codes. A sentence that is not here is shown in English.
 
 export const ANSWERS: Readonly<Record<string, string>> = {
   // Codes of failed calls (console/answer.ts)

@@ -1,5 +1,5 @@
-// The descriptions of configuration keys in Chinese, by the English ones: listeners, limits, users, persistence, topics and quotas.
-// Data, part of chinesekeys.ts. A test finds what is missing.
+// The descriptions of configuration keys in Chinese, by the English ones: listeners, limits, users, persistence, topics
+// and quotas. Data, part of chinesekeys.ts. A test finds what is missing.
 
 export const BROKER_KEYS: Readonly<Record<string, string>> = {
   'Address and port to listen on; * or [::] = IPv4 and IPv6, port 0 = any free port.':
@@ -217,7 +217,7 @@ export const BROKER_KEYS: Readonly<Record<string, string>> = {
   'Delayed messages at the same time.': '同时存在的延迟消息数。',
   'Payload bytes of all delayed messages.': '所有延迟消息的内容字节数。',
   'Whether the rule is active.': '规则是否启用。',
-  'Topics whose messages are checked, whoever publishes them: clients, wills, bridges, rules, REST.':
+  'Topics whose messages are checked, from every publisher: clients, wills, bridges, rules, REST.':
     '检查消息的主题，无论由谁发布：客户端、遗嘱、桥接、规则、REST。',
   'What a payload must be. json = one JSON value in UTF-8.': '消息内容必须是什么。json = 一个 UTF-8 编码的 JSON 值。',
   'JSON Schema that the value must satisfy, with content = json.': 'content = json 时，该值必须满足的 JSON Schema。',

@@ -1,5 +1,5 @@
 // Test connection: what the gateway finds on its way to the other side of a bridge, step by step. Used in the forms of
-// bridges and on their cards. Steps that fail are told to the form, which shows them at the field.
+// bridges and on their cards. The form gets the steps that fail and shows each at its field.
 import { useEffect, useState } from 'preact/hooks';
 import { call } from '../lib/api.ts';
 import { date } from '../lib/format.ts';
