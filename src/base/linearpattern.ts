@@ -1,5 +1,5 @@
 // A pattern of the linear engine that is also bounded in time: a text for which it could take more than about 50 ms is
-// not read at all. Made by config/pattern.ts; whoever runs it on the text of a stranger treats TextTooLong as a
+// not read at all. Made by config/pattern.ts; callers that run it on the text of a stranger treat TextTooLong as a
 // refusal. The engine takes a step for each character and each state that it is in; the most states are counted from
 // the pattern.
 
@@ -32,8 +32,9 @@ export class LinearPattern extends RegExp {
 }
 
 /**
- * States that a pattern without counts can be in at once, at most. Without ^ it begins anew at each character, so any
- * of its characters may be the next; with ^ only what is optional, repeated or one of several leaves a choice.
+ * States that a pattern without counts can be in at once, at most. Without ^ a match may begin at each character, so
+ * any character of the pattern may be the next; with ^ only what is optional, repeated or one of several leaves a
+ * choice.
  */
 export function statesOf(source: string): number {
   let atoms = 1;

@@ -7,6 +7,9 @@ import { isAbsolute, join } from 'node:path';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** A control socket is named by the number of its process. */
+export const SOCKET_NAME = /^([1-9]\d{0,9})\.sock$/;
+
 const SERVICE_FOLDER = '/run/tidegate';
 const USERS = '/run/user';
 

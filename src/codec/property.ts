@@ -65,6 +65,7 @@ function decodeValues(reader: Reader, packet: number): Properties {
   const properties: Properties = {};
   const table = properties as Table;
   const listed = packet === PUBLISH || packet === STORED;
+  const most = packet === STORED ? Number.POSITIVE_INFINITY : MAX_REPEATED;
   while (reader.at < reader.end) {
     // All identifiers are one byte; a longer form would not be the shortest, and so is no identifier [MQTT-1.5.5-1].
     const id = reader.buffer[reader.at++];
@@ -73,29 +74,28 @@ function decodeValues(reader: Reader, packet: number): Properties {
     if (((HOMES[id] >> packet) & 1) === 0)
       throw new ProtocolError(MALFORMED_PACKET, `${row.key} may not be in this packet`);
     if (row.type === 'pair') {
-      addPair(properties, reader, packet);
+      addPair(properties, reader, most);
       continue;
     }
     const value = readValue(row, reader);
     if (packet !== STORED) refuse(row, value);
-    if (row.type === 'varint' && listed) addIdentifier(properties, value, packet);
+    if (row.type === 'varint' && listed) addIdentifier(properties, value, most);
     else if (table[row.key] !== undefined) throw new ProtocolError(PROTOCOL_ERROR, `${row.key} occurs twice`);
     else table[row.key] = row.type === 'varint' ? [value as number] : row.type === 'flag' ? value === 1 : value;
   }
   return properties;
 }
 
-function addPair(properties: Properties, reader: Reader, packet: number): void {
+function addPair(properties: Properties, reader: Reader, most: number): void {
   const list = (properties.userProperties ??= []);
-  if (list.length === MAX_REPEATED && packet !== STORED)
-    throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_REPEATED} user properties`);
+  if (list.length === most) throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_REPEATED} user properties`);
   const name = reader.text('user property');
   list.push([name, reader.text('user property')]); // [MQTT-1.5.7-1]
 }
 
-function addIdentifier(properties: Properties, value: Value, packet: number): void {
+function addIdentifier(properties: Properties, value: Value, most: number): void {
   const list = (properties.subscriptionIdentifiers ??= []);
-  if (list.length === MAX_REPEATED && packet !== STORED)
+  if (list.length === most)
     throw new ProtocolError(QUOTA_EXCEEDED, `more than ${MAX_REPEATED} subscription identifiers`);
   list.push(value as number);
 }

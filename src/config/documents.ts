@@ -90,7 +90,7 @@ export function readMqttBridge(name: string, document: Tree, current: Tree | nul
 }
 
 /** The key of a bridge's block. */
-const BRIDGE_KEYS = {
+export const BRIDGE_KEYS = {
   pub: NNG_PUB,
   sub: NNG_SUB,
   push: NNG_PUSH,

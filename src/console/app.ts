@@ -182,7 +182,7 @@ export class App {
     const asking = askingOf(incoming, this.locals);
     let caller: Caller = { username: '', role: 'viewer', via: 'open' };
     let answer: Answer;
-    const body = new HeldBody(this.options.ledger ?? null);
+    const body = new HeldBody(this.options.ledger);
     try {
       const admitted = await this.admit(asking, route);
       if ('status' in admitted) {

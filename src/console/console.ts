@@ -67,7 +67,7 @@ import type { AuthConfig, HttpServerConfig, ListenerConfig, MqttConfig, Persiste
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
 import type { RuleSample, RuleStatus, RuleTrial } from '../rules/rules.ts';
-import type { TlsServerOptions } from '../transport/transport.ts';
+import type { CertificateFacts, TlsServerOptions } from '../transport/transport.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -220,20 +220,13 @@ export interface BridgeControl {
 }
 
 /** One certificate key of the configuration: what its file says, or why it cannot be read. */
-export interface CertificateView {
+export interface CertificateView extends Partial<CertificateFacts> {
   readonly key: string;
   /** "" for a pasted text. */
   readonly file: string;
   /** A certificate of this gateway; false: an authority. */
   readonly own: boolean;
   readonly error?: string;
-  readonly subject?: string;
-  readonly issuer?: string;
-  readonly names?: readonly string[];
-  /** Milliseconds since the epoch. */
-  readonly validFrom?: number;
-  readonly validTo?: number;
-  readonly fingerprint?: string;
 }
 
 /** A bridge whose connection is to be tested. */
@@ -256,14 +249,7 @@ export interface ProbeStep {
   readonly pointer?: string;
   /** Of CONNACK or SUBACK. */
   readonly code?: number;
-  readonly certificate?: {
-    readonly subject: string;
-    readonly issuer: string;
-    readonly names: readonly string[];
-    readonly validFrom: number;
-    readonly validTo: number;
-    readonly fingerprint: string;
-  };
+  readonly certificate?: CertificateFacts;
 }
 export type ProbeResult =
   | { readonly ok: true; readonly steps: readonly ProbeStep[] }

@@ -1,16 +1,15 @@
 // The control socket: the REST API over a Unix socket in a folder that only the gateway's user and root can write, so
-// that `tidegate ctl` on this machine needs neither address nor password. Made by http.ts where the command has named
-// a folder. Connecting takes write permission on the socket file, which is mode 0600: whoever gets through could read
+// that `tidegate ctl` on this machine needs neither address nor password. Made by http.ts where the command has named a
+// folder. Connecting takes write permission on the socket file, which is mode 0600: a process that has it could read
 // the configuration with its passwords as well. Source: unix(7), "Pathname socket ownership and permissions".
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, type Stats } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { connect, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { SOCKET_NAME } from '../base/runfolder.ts';
 import { systemErrorText } from '../base/systemerror.ts';
 import { SERVER_OPTIONS } from './listening.ts';
 
-/** What the command names its socket: the number of its process. */
-const NAME = /^[1-9]\d{0,9}\.sock$/;
 /** Scripts of one machine, one call at a time each. */
 const MAX_CONNECTIONS = 64;
 
@@ -88,7 +87,7 @@ function listen(server: Server, path: string): Promise<void> {
 async function sweep(folder: string): Promise<void> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
-    if (NAME.test(name) && lstatSync(path, { throwIfNoEntry: false })?.isSocket() && (await isDead(path)))
+    if (SOCKET_NAME.test(name) && lstatSync(path, { throwIfNoEntry: false })?.isSocket() && (await isDead(path)))
       rmSync(path, { force: true });
   }
 }

@@ -1,20 +1,18 @@
 // The memory of one request body, from its first piece to the answer. Used by app.ts. Counted with all else that peers
 // make the gateway keep; when everything together is too much, small requests still pass: they are how an administrator
 // makes room.
-import type { Ledger } from '../base/ledger.ts';
 import type { BodyRoom } from './body.ts';
+import type { ConsoleOptions } from './console.ts';
 
 /** A request to change or remove something is smaller. */
 const SMALL_BYTES = 65_536;
 
-export type BodyLedger = Pick<Ledger, 'add' | 'watch' | 'isFull'>;
-
 export class HeldBody {
   readonly room: BodyRoom = (bytes) => this.take(bytes);
   private bytes = 0;
-  private readonly ledger: BodyLedger | null;
+  private readonly ledger: ConsoleOptions['ledger'];
 
-  constructor(ledger: BodyLedger | null) {
+  constructor(ledger: ConsoleOptions['ledger']) {
     this.ledger = ledger;
   }
 
@@ -26,7 +24,7 @@ export class HeldBody {
 
   private take(bytes: number): boolean {
     const { ledger } = this;
-    if (ledger === null) return true;
+    if (ledger === undefined) return true;
     if (this.bytes + bytes > SMALL_BYTES && ledger.isFull(bytes)) return false;
     this.bytes += bytes;
     ledger.add('http', bytes);

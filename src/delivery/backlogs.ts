@@ -45,16 +45,17 @@ export class Backlogs {
     this.weigh(BACKLOG_BYTES);
   }
 
-  /** The filter is subscribed no more: what is left of its messages is not sent. */
-  drop(filter: string): void {
+  /** The filter is subscribed no more: what is left of its messages is not sent. True when others were behind it. */
+  drop(filter: string): boolean {
     const backlog = this.list.get(filter);
-    if (backlog === undefined) return;
-    const first = this.first();
+    if (backlog === undefined) return false;
+    const wasFirst = backlog === this.first();
     this.list.delete(filter);
     this.weigh(-BACKLOG_BYTES);
-    if (backlog !== first) return;
+    if (!wasFirst) return false;
     this.waiting = null;
     this.known = null;
+    return !this.empty;
   }
 
   private first(): Backlog | undefined {

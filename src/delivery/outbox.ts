@@ -165,8 +165,7 @@ export class Outbox implements SessionOutbox {
   }
 
   dropBacklog(filter: string): void {
-    this.backlogs.drop(filter);
-    this.pump();
+    if (this.backlogs.drop(filter)) this.pump();
   }
 
   // ---- from the client

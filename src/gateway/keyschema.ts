@@ -1,16 +1,7 @@
 // The configuration's schema as JSON Schema: what a bridge's or a rule's document may hold, for the OpenAPI document.
 // Made from the same keys that validate a file and a document, so that both always agree. Called by console.ts when
 // somebody asks for the description. Pure.
-import {
-  MQTT_BRIDGE,
-  NNG_PAIR,
-  NNG_PUB,
-  NNG_PULL,
-  NNG_PUSH,
-  NNG_REP,
-  NNG_REQ,
-  NNG_SUB,
-} from '../config/schema/bridges.ts';
+import { BRIDGE_KEYS } from '../config/documents.ts';
 import type { Fields, Key } from '../config/schema/key.ts';
 import { RULE } from '../config/schema/rules.ts';
 import type { Json, JsonObject } from '../console/console.ts';
@@ -66,16 +57,6 @@ function fieldsSchema(fields: Fields): JsonObject {
   return { type: ['object', 'null'], properties, ...(required.length === 0 ? {} : { required }) };
 }
 
-const BRIDGES = {
-  pub: NNG_PUB,
-  sub: NNG_SUB,
-  push: NNG_PUSH,
-  pull: NNG_PULL,
-  pair: NNG_PAIR,
-  req: NNG_REQ,
-  rep: NNG_REP,
-};
-
 /** A document: the block of a key, with `name` and what tells its kind beside it. */
 function documentSchema(key: Key<unknown>, more: JsonObject): JsonObject {
   const { properties, required = [], ...rest } = keySchema(key);
@@ -85,13 +66,14 @@ function documentSchema(key: Key<unknown>, more: JsonObject): JsonObject {
 /** Schemas of documents by name, for the components of the description. */
 export function documentSchemas(): Readonly<Record<string, JsonObject>> {
   const name: JsonObject = { type: 'string', pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$' };
-  const nng = Object.entries(BRIDGES).map(([type, key]): [string, JsonObject] => {
+  const { mqtt, ...nngKeys } = BRIDGE_KEYS;
+  const nng = Object.entries(nngKeys).map(([type, key]): [string, JsonObject] => {
     const schema = documentSchema(key, { name, type: { type: 'string', const: type } });
     return [`NngBridge_${type}`, { ...schema, required: [...(schema.required as string[]), 'type'] }];
   });
   return {
     ...Object.fromEntries(nng),
-    MqttBridge: documentSchema(MQTT_BRIDGE, { name }),
+    MqttBridge: documentSchema(mqtt, { name }),
     Rule: documentSchema(RULE, { name }),
   };
 }

@@ -123,7 +123,7 @@ async function greetingStep(socket: Socket, options: NngBridgeOptions, steps: St
   const wanted = PROTOCOLS[own].peer;
   const bytes = await greeting(socket);
   socket.destroy();
-  const pointer = `/${options.type}_url`;
+  const pointer = keysOf(options).place;
   if (bytes.length < GREETING_BYTES) {
     const text = 'the peer does not say which protocol it speaks: it may be no SP peer, or take no more';
     steps.add({ step: 'sp', outcome: 'failed', text, pointer });

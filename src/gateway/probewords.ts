@@ -3,7 +3,7 @@
 // Sources: MQTT 5.0 sections 3.2.2.2, 3.9.3, 3.4.2.1; 3.1.1 sections 3.2.2.3, 3.9.3; X509_verify_cert_error_string(3).
 import type { ProbeStep } from '../console/console.ts';
 import { NO_MATCHING_SUBSCRIBERS, NOT_AUTHORIZED, reasonText } from '../mqtt/reason.ts';
-import type { CertificateFacts } from '../transport/examine.ts';
+import type { CertificateFacts } from '../transport/transport.ts';
 
 /** JSON pointers to the keys that a finding hangs on. */
 export interface Keys {

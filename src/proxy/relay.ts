@@ -8,10 +8,8 @@
 //
 // Must not log, keep or show a password. Sources: MQTT 5.0 sections 3.1, 3.2, 4.13; NGINX stream phases
 // (docs/proxy.md).
-
 import type { Timer } from '../base/clock.ts';
 import type { ProtocolError } from '../base/errors.ts';
-import { TextTooLong } from '../base/linearpattern.ts';
 import { ConnectError, encodeConnack, encodeRefusal } from '../codec/connect.ts';
 import { encodeDisconnect } from '../codec/session.ts';
 import { CONNACK, DISCONNECT, type Version } from '../mqtt/packet.ts';
@@ -29,14 +27,13 @@ import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
 import { Preread } from './preread.ts';
 import { LOCAL } from './proxy.ts';
-import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
 import { type Load, Session } from './session.ts';
 import { Tally } from './tally.ts';
 import { Tap } from './tap.ts';
 import { Exchange } from './topics/exchange.ts';
 import type { TopicRules } from './topics/table.ts';
-import { Counted, judge, type Passage } from './verdict.ts';
+import { Counted, judge, judgeForeign, type Passage } from './verdict.ts';
 
 const OUT_OF_DESCRIPTORS = 'out of file descriptors';
 
@@ -196,13 +193,9 @@ export class Relay {
     }
     this.timer?.cancel();
     this.client.pause();
-    try {
-      if (isAllowed(rules, facts)) this.send(chooseUpstream(rules, facts), { bytes, passage: null });
-      else this.refuse(403, 'client is not allowed', null, 0);
-    } catch (error) {
-      if (!(error instanceof TextTooLong)) throw error;
-      this.refuse(400, 'a text of the client is too long for a pattern', null, 0);
-    }
+    const verdict = judgeForeign(rules, facts);
+    if ('refused' in verdict) this.refuse(verdict.status, verdict.reason, null, 0);
+    else this.send(verdict.upstream, { bytes, passage: null });
   }
 
   // ---- towards a server

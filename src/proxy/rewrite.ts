@@ -4,7 +4,6 @@
 //
 //   fixed header (Remaining Length in its shortest form) | name, level, flags', keep alive, properties
 //     | id' | will | user name' | password'
-
 import { TEXT_MAX_BYTES } from '../codec/text.ts';
 import { CONNECT } from '../mqtt/packet.ts';
 import { varintBytes, writeVarint } from '../mqtt/varint.ts';

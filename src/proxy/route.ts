@@ -1,5 +1,5 @@
 // Which upstream a client goes to: the first route whose conditions all fit, then the map, then the split, then the
-// default. Called by relay.ts once for each client, also for the lists of who may come at all. Pure. Patterns are
+// default. Called by verdict.ts once for each client, also for the lists of who may come at all. Pure. Patterns are
 // compiled for the linear engine when the configuration is read: no input makes them slow.
 import { type Facts, fact } from './facts.ts';
 import { chooseShare } from './map.ts';

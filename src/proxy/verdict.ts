@@ -2,7 +2,6 @@
 // for each client. Decides in the order of cost: what the packet itself says, who may come, limits, route, rewriting,
 // filter. Counts what it lets in. Must not show a password. Source: MQTT 5.0 sections 3.1 and 3.2.2.2 (reason codes),
 // 3.1.1 the same; docs/proxy.md.
-
 import { ProtocolError } from '../base/errors.ts';
 import { TextTooLong } from '../base/linearpattern.ts';
 import { newFrame } from '../codec/codec.ts';
@@ -100,7 +99,18 @@ const REWRITE_REFUSALS: Readonly<Record<RewriteFailure, Refusal>> = {
   ),
 };
 
+const NOT_ALLOWED = refuse(403, 'client is not allowed', NOT_AUTHORIZED);
 const TOO_LONG = refuse(400, 'a text of the client is too long for a pattern', CLIENT_IDENTIFIER_NOT_VALID);
+
+/** What `decide` says; a refusal where a pattern does not read a text of the client. */
+function decided<T>(decide: () => T): T | Refusal {
+  try {
+    return decide();
+  } catch (error) {
+    if (error instanceof TextTooLong) return TOO_LONG;
+    throw error;
+  }
+}
 
 /** `facts` must have the fields of the CONNECT; the name of a certificate takes the place of the username in them. */
 export function judge(
@@ -111,12 +121,12 @@ export function judge(
   limits: Limits,
   nowMs: number,
 ): Refusal | Passage {
-  try {
-    return admit(layout, rules, facts, counted, limits, nowMs) ?? pass(layout, rules, facts);
-  } catch (error) {
-    if (error instanceof TextTooLong) return TOO_LONG;
-    throw error;
-  }
+  return decided(() => admit(layout, rules, facts, counted, limits, nowMs) ?? pass(layout, rules, facts));
+}
+
+/** The upstream of a client of another protocol, null = none, of which no more is known than where it comes from. */
+export function judgeForeign(rules: Rules, facts: Facts): Refusal | { readonly upstream: string | null } {
+  return decided(() => (isAllowed(rules, facts) ? { upstream: chooseUpstream(rules, facts) } : NOT_ALLOWED));
 }
 
 function admit(
@@ -136,7 +146,7 @@ function admit(
     if (facts.certCn === null) return refuse(403, 'no client certificate with a name', NOT_AUTHORIZED);
     facts.username = facts.certCn;
   }
-  if (!isAllowed(rules, facts)) return refuse(403, 'client is not allowed', NOT_AUTHORIZED);
+  if (!isAllowed(rules, facts)) return NOT_ALLOWED;
   if (!limits.connects.take(limitRate.connectsPerSecond, nowMs))
     return refuse(503, 'too many connects a second', CONNECTION_RATE_EXCEEDED);
   if (!counted.takeClientId(facts.clientId, limitConn.perClientId))

@@ -1,7 +1,6 @@
 // All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are
 // due. Called by opening.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
 // section 3.1.2.4.
-
 import type { Absentees, Access, Identity } from '../auth/auth.ts';
 import type { Timer } from '../base/clock.ts';
 import { Hold, Message, Publication } from '../mqtt/message.ts';

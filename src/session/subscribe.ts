@@ -355,17 +355,12 @@ export function remove(core: Core, session: Session, topicFilter: string): boole
   if (!session.subscriptions.delete(topicFilter)) return false;
   countSubscriptions(session, -1);
   withdraw(core, session, topicFilter);
-  session.outbox.dropBacklog(judgedBy(core, topicFilter));
+  session.outbox.dropBacklog(topicFilter);
   if (session.outbox.durable) core.journal.subscriptionDelete(session.clientId, topicFilter);
   return true;
 }
 
-function startBacklog(
-  core: Core,
-  session: Session,
-  filter: string,
-  subscription: { qos: 0 | 1 | 2; subscriptionIdentifier: number },
-): void {
+function startBacklog(core: Core, session: Session, filter: string, subscription: StoredSubscription): void {
   const messages = core.router.retainedInPieces(filter);
   const target = {
     receiver: session.outbox,
@@ -378,7 +373,7 @@ function startBacklog(
   };
   session.outbox.deliverBacklog({
     target,
-    filter,
+    filter: subscription.topicFilter,
     next: () => {
       const step = messages.next();
       if (step.done === true) return null;

@@ -20,7 +20,6 @@
 //
 // flags: bits 0-1 qos, bit 2 retain. options: bits 0-1 qos, 2 noLocal, 3 retainAsPublished, 4-5 retainHandling (MQTT
 // 5.0 3.8.3.1).
-
 import { packProperties } from '../codec/property.ts';
 import { packArrival } from '../mqtt/arrival.ts';
 import type { Arrival, Message, Origin } from '../mqtt/message.ts';

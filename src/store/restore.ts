@@ -2,7 +2,6 @@
 // Called by worker.ts and opening.ts at start, and by `tidegate store export`. Writes only to throw away what expired
 // or belongs to nothing. A pack holds rows of one table: each value is a tag byte (0 null, 1 number, 2 text, 3 bytes)
 // and f64, or u32 length + bytes.
-
 import { unpackProperties } from '../codec/property.ts';
 import { unpackArrival } from '../mqtt/arrival.ts';
 import { type Arrival, Message, type Origin } from '../mqtt/message.ts';

@@ -6,20 +6,7 @@ import { isIP, type Socket } from 'node:net';
 import { checkServerIdentity, connect } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { clientContext } from './certificate.ts';
-import type { TlsClientOptions } from './transport.ts';
-
-/** What a certificate says, in plain values. */
-export interface CertificateFacts {
-  readonly subject: string;
-  readonly issuer: string;
-  /** Host names and addresses it is for. */
-  readonly names: readonly string[];
-  /** Milliseconds since the epoch. */
-  readonly validFrom: number;
-  readonly validTo: number;
-  /** SHA-256, hexadecimal. */
-  readonly fingerprint: string;
-}
+import type { CertificateFacts, TlsClientOptions } from './transport.ts';
 
 export interface TlsLook {
   readonly version: string;

@@ -209,6 +209,19 @@ export interface TlsServerOptions {
   /** Keys instead of certificates: a file of identities and keys, and the hint for clients. */
   readonly psk?: { readonly file: string; readonly hint: string | null } | null;
 }
+/** What a certificate says, in plain values. */
+export interface CertificateFacts {
+  readonly subject: string;
+  readonly issuer: string;
+  /** Host names and addresses it is for. */
+  readonly names: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly validFrom: number;
+  readonly validTo: number;
+  /** SHA-256, hexadecimal. */
+  readonly fingerprint: string;
+}
+
 export interface TlsClientOptions {
   readonly ca: string | null;
   readonly cert: string | null;

@@ -4,7 +4,7 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { runFolders } from '../../base/runfolder.ts';
+import { runFolders, SOCKET_NAME } from '../../base/runfolder.ts';
 
 export interface LocalGateway {
   readonly pid: number;
@@ -15,7 +15,6 @@ export interface LocalGateway {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-const SOCKET = /^([1-9]\d{0,9})\.sock$/;
 const PROBE_MS = 2000;
 
 /** Gateways that answer, in the order of their process numbers. */
@@ -25,7 +24,7 @@ export async function localGateways(env: Env, uid: number = process.getuid?.() ?
     for (const name of trustedNames(folder, uid)) {
       const path = join(folder, name);
       const outcome = await probe(path);
-      if (outcome !== 'gone') found.push({ pid: Number(SOCKET.exec(name)?.[1]), path, open: outcome === 'open' });
+      if (outcome !== 'gone') found.push({ pid: Number(SOCKET_NAME.exec(name)?.[1]), path, open: outcome === 'open' });
     }
   }
   return found.sort((a, b) => a.pid - b.pid);
@@ -38,7 +37,7 @@ function trustedNames(folder: string, uid: number): string[] {
     const trusted = stats.uid === uid || stats.uid === 0 || uid === 0 || folder.startsWith('/run/');
     if (!stats.isDirectory() || !trusted || (stats.mode & 0o022) !== 0) return [];
     return readdirSync(folder).filter((name) => {
-      if (!SOCKET.test(name)) return false;
+      if (!SOCKET_NAME.test(name)) return false;
       const socket = lstatSync(join(folder, name), { throwIfNoEntry: false });
       return socket?.isSocket() === true && socket.uid === stats.uid;
     });
