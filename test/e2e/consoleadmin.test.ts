@@ -75,7 +75,7 @@ describe.skipIf(missing !== null)(`changes in the console${missing === null ? ''
     await page.getByRole('button', { name: 'Add a bridge' }).click();
     const form = page.getByRole('dialog');
     await form.getByLabel('Direction').selectOption('mqtt');
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('SELECT');
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('SELECT');
     await form.getByLabel('Name').fill('cloud');
     await form.getByLabel('Server').fill('http://127.0.0.1');
     await form.getByLabel('User').fill('gw');
