@@ -88,6 +88,8 @@ const RUN_FRAMES = 4;
 
 /** A body that comes in pieces starts with at most this much memory and doubles as bytes really arrive. */
 const FIRST_PIECE_BYTES = 65536;
+/** The memory of a cut body this small stays with its reader: small frames are cut at the end of every read. */
+const SMALL_BODY_BYTES = 1024;
 
 /** What fill() returns where memory for a body was refused. */
 const STARVED = -2;
@@ -118,6 +120,8 @@ export class FrameReader {
   private part: Buffer = NOTHING;
   private partHave = 0;
   private partWant = -1;
+  /** For small ones; empty until there was one. */
+  private small: Buffer = NOTHING;
 
   /**
    * @param maxBytes largest body taken, 0 = no limit
@@ -235,9 +239,11 @@ export class FrameReader {
   private begin(chunk: Uint8Array, at: number, length: number): boolean {
     const have = chunk.length - at;
     // A length alone is a claim: memory follows the bytes that are there, not the ones that are promised.
-    const bytes = Math.min(length, Math.max(FIRST_PIECE_BYTES, have * 2));
+    const small = length <= SMALL_BODY_BYTES;
+    const bytes = small ? SMALL_BODY_BYTES : Math.min(length, Math.max(FIRST_PIECE_BYTES, have * 2));
     if (!this.claim(bytes)) return false;
-    this.part = Buffer.allocUnsafeSlow(bytes);
+    if (small && this.small.length === 0) this.small = Buffer.allocUnsafeSlow(SMALL_BODY_BYTES);
+    this.part = small ? this.small : Buffer.allocUnsafeSlow(bytes);
     this.part.set(at === 0 ? chunk : chunk.subarray(at), 0);
     this.partHave = have;
     this.partWant = length;

@@ -43,6 +43,9 @@ export interface NativeParts {
   readonly frameBytes?: () => number;
 }
 
+/** What the system is asked for at once. */
+const READ_BYTES = 65_536;
+
 /** A claim on memory for unfinished frames: granted while all of them fit. */
 function claimOn({ ledger, frameBytes }: NativeParts, largest: number): (bytes: number) => boolean {
   if (ledger === undefined) return () => true;
@@ -57,9 +60,10 @@ function claimOn({ ledger, frameBytes }: NativeParts, largest: number): (bytes: 
 
 /** The driver `native`; it is always there. */
 export function nativeDriver(parts: NativeParts): SpDriver {
+  const place = Buffer.allocUnsafeSlow(READ_BYTES);
   return {
     name: 'native',
-    open: (protocol, options) => new NativeSocket(protocol, options, parts),
+    open: (protocol, options) => new NativeSocket(protocol, options, parts, place),
     supports: (scheme) => SCHEMES.includes(scheme),
   };
 }
@@ -95,7 +99,7 @@ class NativeSocket implements SpSocket, PipeOwner, Host {
   private room: () => void = noEvent;
   private emptied: (() => void) | null = null;
 
-  constructor(protocol: Protocol, options: SpOptions, parts: NativeParts) {
+  constructor(protocol: Protocol, options: SpOptions, parts: NativeParts, place: Buffer) {
     this.protocol = protocol;
     this.options = options;
     this.parts = parts;
@@ -107,7 +111,7 @@ class NativeSocket implements SpSocket, PipeOwner, Host {
     this.row = row;
     this.pattern = row.open(this);
     const claim = claimOn(parts, options.recvMaxSize);
-    this.pipeContext = { row, options, clock, turn, pool, owner: this, claim, source: new WordView() };
+    this.pipeContext = { row, options, clock, turn, pool, owner: this, claim, source: new WordView(), place };
     this.endpointContext = {
       row,
       options,

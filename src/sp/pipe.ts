@@ -137,7 +137,9 @@ export class Pipe implements Peer, Flushable {
       this.up();
       return;
     }
-    connection.onData((chunk) => this.chunk(chunk));
+    const { place } = context;
+    const take = (buffer: Buffer, bytes: number): void => this.chunk(buffer.subarray(0, bytes));
+    if (connection.fill?.({ place: () => place, take }) !== true) connection.onData((chunk) => this.chunk(chunk));
     this.greetingTimer = context.clock.after(GREETING_TIMEOUT_MS, () => this.refuse('greeting-timeout'));
     connection.write(encodeGreeting(context.row.number), ignore);
   }

@@ -39,4 +39,6 @@ export interface PipeContext {
   readonly claim: (bytes: number) => boolean;
   /** Of the bodies that are sent, one after another to each pipe. */
   readonly source: WordView;
+  /** Where all pipes are read to: what is there is handled before the next read. */
+  readonly place: Buffer;
 }
