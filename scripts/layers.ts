@@ -15,7 +15,7 @@ interface Layer {
 }
 
 const STAGES = ['transport', 'store', 'auth', 'policy', 'delivery', 'router', 'sp', 'broker'];
-const BELOW = ['base', 'mqtt', 'codec', 'config', ...STAGES, 'session', 'bridge', 'proxy', 'rules'];
+const BELOW = ['base', 'mqtt', 'codec', 'config', ...STAGES, 'session', 'bridge', 'proxy', 'rules', 'archive'];
 
 export const LAYERS: Readonly<Record<string, Layer>> = {
   base: { values: [], seams: [] },
@@ -34,6 +34,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   proxy: { values: ['base', 'mqtt', 'codec'], seams: STAGES },
   rules: { values: ['base', 'mqtt', 'config'], seams: STAGES },
   broker: { values: ['base', 'mqtt', 'codec', 'session', 'router', 'delivery'], seams: BELOW },
+  archive: { values: ['base', 'mqtt', 'store'], seams: STAGES },
   webhook: { values: ['base', 'mqtt'], seams: BELOW },
   console: { values: ['base', 'mqtt'], seams: [...BELOW, 'console'] },
   gateway: { values: [...BELOW, 'webhook', 'console'], seams: [] },

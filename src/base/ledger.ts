@@ -18,6 +18,7 @@ export const KINDS = [
   'sp',
   'failures',
   'http',
+  'recording',
 ] as const;
 export type Kind = (typeof KINDS)[number];
 

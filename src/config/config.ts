@@ -306,6 +306,17 @@ export interface AuthConfig {
   readonly httpAuth: HttpAuthConfig | null;
 }
 
+/** What is recorded of messages, and where the past is kept. */
+export interface RecordConfig {
+  /** Topic filters. */
+  readonly topics: readonly string[];
+  readonly keepMs: number;
+  /** Bytes of the file. */
+  readonly maxSize: number;
+  /** Of the file that also holds figures and events; "" = beside the database of persistence, if there is one. */
+  readonly path: string;
+}
+
 export interface PersistenceConfig {
   readonly enable: boolean;
   /** Path of the database file; "" while not enabled and none is given. */
@@ -404,6 +415,7 @@ export interface Config {
   readonly mqtt: MqttConfig;
   readonly auth: AuthConfig;
   readonly persistence: PersistenceConfig;
+  readonly record: RecordConfig;
   readonly bridges: BridgesConfig;
   readonly proxy: readonly ProxyConfig[];
   readonly upstreams: readonly UpstreamConfig[];

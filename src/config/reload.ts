@@ -14,6 +14,7 @@ export interface Change {
     | 'mqtt'
     | 'auth'
     | 'persistence'
+    | 'record'
     | 'bridges.nng.pub'
     | 'bridges.nng.sub'
     | 'bridges.nng.push'
@@ -51,6 +52,7 @@ const WHOLE = [
   ['plugins', 'plugins'],
   ['topics', 'topics'],
   ['persistence', 'persistence'],
+  ['record', 'record'],
   ['http_server', 'httpServer'],
   ['metrics', 'metrics'],
   ['webhook', 'webhook'],

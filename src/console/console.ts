@@ -17,6 +17,7 @@
 //   configuration.ts   REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading
 //   controlsocket.ts   The control socket
 //   delayed.ts         REST: delayed messages ($delayed/<seconds>/<topic>): list, and take one back
+//   download.ts        Long answers as files: rows are asked for page by page and written as the reader takes them
 //   events.ts          Server-sent events (HTML Living Standard, section 9.2): what happens in the gateway, live
 //   health.ts          /healthz and /readyz
 //   heldbody.ts        The memory of one request body, from its first piece to the answer
@@ -37,11 +38,13 @@
 //   page.ts            Long lists in pages
 //   pages.ts           The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource
 //   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
+//   pastapi.ts         REST: figures over time, and what happened
 //   probeapi.ts        REST: tests whether a bridge reaches its other side, before or after it is added
 //   process.ts         Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime
 //   proxyapi.ts        REST: the proxy's upstream pools, and taking a server out of its pool for maintenance
 //   publish.ts         REST: POST /mqtt/publish and /mqtt/publish_batch, NanoMQ's fields
 //   quotas.ts          REST: quotas: their limits, how often each was exceeded, and what their scopes use
+//   recordingapi.ts    REST: recorded messages: found, thinned out, exported, published again
 //   retained.ts        REST: retained messages: list, read, clear
 //   rooms.ts           Places for requests that are being worked on
 //   route.ts           A route: method, path, who may call it, what it takes, what it does
@@ -55,9 +58,11 @@
 //   shapes.ts          The shapes that several calls of the REST API share, by name: components of the OpenAPI document
 //   target.ts          The request target: checked before any router sees it
 //   text.ts            Bytes and times as people and scripts read them
+//   timerange.ts       The query parameters `from` and `to` of calls that look back
 //   topics.ts          REST: what is published topic by topic, with rates
 //   users.ts           REST: who may use console and REST API, with which role; adding
 
+import type { EventRow, MessageQuery, MessageRow, Point, SeriesQuery, TopicRow } from '../archive/archive.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Level, Log } from '../base/log.ts';
@@ -288,6 +293,84 @@ export interface RuleControl {
   >;
 }
 
+/** What is kept of the past. Promises reject with a text for people where its file does not answer. */
+export interface PastControl {
+  /** Means over steps of at least `stepMs`, of figures by name; times are wall-clock milliseconds. */
+  figures(
+    names: readonly string[],
+    from: number,
+    to: number,
+    stepMs: number,
+  ): Promise<{
+    readonly times: readonly number[];
+    readonly values: Readonly<Record<string, readonly (number | null)[]>>;
+  }>;
+  /** Newest first. `before`: only those before the one of this number, 0 = all. */
+  events(query: {
+    readonly from: number;
+    readonly to: number;
+    readonly kinds: readonly string[];
+    readonly search: string;
+    readonly limit: number;
+    readonly before: number;
+  }): Promise<{ readonly rows: readonly EventRow[]; readonly next: number | null }>;
+  /** null: there is no file to record to. */
+  readonly recording: RecordingControl | null;
+}
+
+export interface RecordingControl {
+  status(): Promise<{
+    readonly topics: readonly string[];
+    readonly keepMs: number;
+    readonly maxSize: number;
+    /** Messages that should have been recorded and were not, since the start. */
+    readonly missed: number;
+    /** Why nothing can be written now. */
+    readonly problem: string | null;
+    /** null where the file does not answer. */
+    readonly sizes: {
+      readonly bytes: number;
+      readonly messages: number;
+      readonly topics: number;
+      readonly oldest: number | null;
+      readonly newest: number | null;
+    } | null;
+  }>;
+  messages(query: MessageQuery): Promise<{ readonly rows: readonly MessageRow[]; readonly next: string | null }>;
+  topics(
+    filter: string,
+    search: string,
+    limit: number,
+  ): Promise<{ readonly rows: readonly TopicRow[]; readonly more: boolean }>;
+  series(
+    query: SeriesQuery,
+  ): Promise<readonly { readonly topic: string; readonly points: readonly Point[]; readonly cut: boolean }[]>;
+  replays(): readonly ReplayView[];
+  /** null: too many are running. */
+  replay(request: ReplayRequest, username: string): ReplayView | null;
+  /** Whether there was one. */
+  stopReplay(id: number): boolean;
+}
+
+/** Recorded messages that are published again. */
+export interface ReplayRequest {
+  readonly filter: string;
+  readonly from: number;
+  readonly to: number;
+  readonly prefix: string;
+  /** 1 = as recorded, 0 = without waiting. */
+  readonly speed: number;
+  readonly retain: boolean;
+}
+export interface ReplayView extends ReplayRequest {
+  readonly id: number;
+  readonly state: 'running' | 'finished' | 'stopped' | 'failed';
+  readonly published: number;
+  readonly refused: number;
+  readonly position: number | null;
+  readonly error: string | null;
+}
+
 /** The parts of the configuration that NanoMQ's calls show in their own shape. A Config fits. */
 export interface ShownConfig {
   readonly listeners: readonly Pick<ListenerConfig, 'name' | 'kind' | 'bind' | 'tls'>[];
@@ -442,6 +525,8 @@ export interface ConsoleOptions {
   readonly accounts?: () => AccountsControl | null;
   /** Schemas of the documents of bridges and rules, for the description of the API. */
   readonly documents?: () => Readonly<Record<string, JsonObject>>;
+  /** What is kept of the past; absent or null: nothing is. */
+  readonly past?: () => PastControl | null;
   /** Certificates that the configuration names; absent: nobody looks. */
   readonly certificates?: () => readonly CertificateView[];
   /** Where the control socket is made; absent or null: there is none. */

@@ -269,6 +269,13 @@ export class EventFeed {
     });
   }
 
+  /** The numbers of stats(). */
+  figures(): Record<string, number> {
+    const numbers: Record<string, number> = {};
+    for (const [name, value] of Object.entries(this.stats())) if (typeof value === 'number') numbers[name] = value;
+    return numbers;
+  }
+
   /** The counters that a live view shows. */
   stats(): JsonObject {
     const { metrics } = this.options;

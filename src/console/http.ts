@@ -83,6 +83,11 @@ export class HttpServer implements Service {
     return this.listening?.port ?? 0;
   }
 
+  /** What the console shows as numbers, now. */
+  figures(): Readonly<Record<string, number>> {
+    return this.feed.figures();
+  }
+
   async start(): Promise<void> {
     const settings = this.options.settings();
     this.refuseOpenServer(settings);

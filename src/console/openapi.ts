@@ -62,6 +62,7 @@ function pathParameters(path: string): string[] {
 
 function successType(route: Route): string {
   if (route.path.endsWith('/events') || route.path === '/api/v4/mqtt/messages') return 'text/event-stream';
+  if (route.path === '/api/v4/recording/export') return 'application/x-ndjson';
   return route.path === '/metrics' || route.path.endsWith('/prometheus') ? 'text/plain' : 'application/json';
 }
 

@@ -16,11 +16,13 @@ import { messageRoutes } from './messages.ts';
 import { mqttBridgeRoutes } from './mqttbridge.ts';
 import { nngRoutes } from './nngapi.ts';
 import { describe } from './openapi.ts';
+import { pastRoutes } from './pastapi.ts';
 import { probeRoutes } from './probeapi.ts';
 import type { ProcessMetrics } from './process.ts';
 import { proxyRoutes } from './proxyapi.ts';
 import { publishRoutes } from './publish.ts';
 import { quotaRoutes } from './quotas.ts';
+import { recordingRoutes } from './recordingapi.ts';
 import { retainedRoutes } from './retained.ts';
 import { get, type Route } from './route.ts';
 import { ruleRoutes } from './ruleapi.ts';
@@ -59,6 +61,8 @@ export function allRoutes({ options, access, audit, feed, process }: RouteParts)
     ...delayedRoutes(options),
     ...quotaRoutes(options),
     ...topicRoutes(options),
+    ...pastRoutes(options),
+    ...recordingRoutes(options),
     ...eventRoutes(feed),
     ...securityRoutes(options),
     ...userRoutes(options),

@@ -89,6 +89,33 @@ export const SHAPES: Readonly<Record<string, JsonObject>> = {
     ...{ 'valid_from?': MILLISECONDS, 'valid_to?': MILLISECONDS, 'fingerprint?': TEXT },
   }),
   LogLine: object({ time: MILLISECONDS, level: TEXT, msgid: TEXT, text: TEXT, fields: ANY_OBJECT }),
+  Happening: object({ id: INT, time: MILLISECONDS, at: TEXT, kind: TEXT, level: TEXT, text: TEXT, fields: ANY_OBJECT }),
+  Recording: object({
+    ...{ topics: list(TEXT), keep_ms: INT, max_size: INT, missed: INT, last_error: nullable(TEXT) },
+    ...{ bytes: nullable(INT), messages: nullable(INT), topics_recorded: nullable(INT) },
+    ...{ oldest: nullable(INT), newest: nullable(INT) },
+  }),
+  RecordedMessage: object({
+    ...{ time: MILLISECONDS, at: TEXT, topic: TEXT, qos: INT, retain: FLAG, from: nullable(TEXT) },
+    ...{ username: nullable(TEXT), properties: ANY_OBJECT, bytes: INT, 'cut?': FLAG, 'payload?': TEXT },
+    payload_base64: TEXT,
+  }),
+  RecordedSeries: object({
+    ...{ topic: TEXT, cut: FLAG },
+    points: list(object({ time: MILLISECONDS, count: INT, min: NUMBER, max: NUMBER, mean: NUMBER, last: NUMBER })),
+  }),
+  NewReplay: object(
+    {
+      ...{ 'topic?': TEXT, 'from?': { type: ['string', 'integer'] }, 'to?': { type: ['string', 'integer'] } },
+      ...{ 'prefix?': TEXT, 'speed?': NUMBER, 'retain?': FLAG },
+    },
+    { example: { topic: 'plant/#', from: '-10m', prefix: 'replay/', speed: 10 } },
+  ),
+  Replay: object({
+    ...{ id: INT, topic: TEXT, from: MILLISECONDS, to: MILLISECONDS, prefix: TEXT, speed: NUMBER, retain: FLAG },
+    ...{ state: words('running', 'finished', 'stopped', 'failed'), published: INT, refused: INT },
+    ...{ position: nullable(INT), last_error: nullable(TEXT) },
+  }),
   AuditEntry: object({ time: MILLISECONDS, user: TEXT, remote: TEXT, method: TEXT, path: TEXT, status: INT }),
   Explained: object({
     ...{ allowed: FLAG, rule: TEXT, connected: FLAG },

@@ -17,6 +17,9 @@ import { Sender } from './sender.ts';
 import { Tally } from './tally.ts';
 import { Waiting } from './waiting.ts';
 
+/** What waits behind so many others may wait for long. */
+const SHORT_QUEUE = 64;
+
 export class Outbox implements SessionOutbox {
   readonly clientId: string;
   /** True when the session outlives its connection: what is not acknowledged is kept. */
@@ -255,8 +258,12 @@ export class Outbox implements SessionOutbox {
   /** The client has gone. What a session that goes on has not seen acknowledged stays. */
   detach(): void {
     this.peer = null;
-    if (this.resumable) return;
-    this.end();
+    if (!this.resumable) {
+      this.end();
+      return;
+    }
+    for (const entry of this.inflight.kept()) entry.message.settle();
+    for (const entry of this.queue) entry.message.settle();
   }
 
   /** The session has ended: everything is forgotten, and messages of shared subscriptions go to other members. */
@@ -340,6 +347,7 @@ export class Outbox implements SessionOutbox {
   }
 
   private enqueue(entry: Entry): void {
+    if (this.peer === null || this.queue.length >= SHORT_QUEUE) entry.message.settle();
     this.queue.push(entry);
     this.tally.hold(entry.message, 1);
   }

@@ -14,6 +14,7 @@ import type { HttpServer } from '../console/http.ts';
 import type { ProcessMetrics } from '../console/process.ts';
 import type { Proxies } from '../proxy/proxies.ts';
 import { version } from '../version.ts';
+import type { Past } from './archive.ts';
 import { explainer } from './explain.ts';
 import { httpSettings, metricsSettings, sessionLimits } from './options.ts';
 import type { Part, Running, RunningConfig } from './running.ts';
@@ -37,7 +38,21 @@ export interface WebParts {
   /** Of the control socket; null: there is none. */
   readonly controlFolder: string | null;
   readonly certificates: () => readonly CertificateView[];
+  /** null: nothing of the past is kept. */
+  readonly past: () => Past | null;
 }
+
+/** Figures that only rise, of those that are kept over time. */
+const COUNTERS = [
+  'received',
+  'sent',
+  'dropped',
+  'received_bytes',
+  'sent_bytes',
+  'connects',
+  'refused',
+  'denied',
+] as const;
 
 /** Bound addresses, of what is configured. */
 export interface WebAddresses {
@@ -123,6 +138,7 @@ export class Web {
         ready,
         controlFolder: this.parts.controlFolder,
         certificates: this.parts.certificates,
+        past: () => this.parts.past()?.control() ?? null,
         documents: documentSchemas,
         listening: () => listeners.openCount >= current.config.listeners.length,
         settings: () => httpSettings(first, current.config.httpServer ?? first),
@@ -132,6 +148,7 @@ export class Web {
       processMetrics,
     );
     await server.start();
+    this.parts.past()?.sample({ counters: COUNTERS, look: () => server.figures() });
     this.server = server;
     started.push({ name: 'http_server', stop: (deadlineMs) => server.stop(deadlineMs) });
     return server.address;

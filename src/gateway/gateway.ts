@@ -4,6 +4,7 @@
 //
 // Map (made by `make docs`):
 //   accounts.ts      Users, groups and roles at run time, as the rest of the gateway has them: commands over MQTT
+//   archive.ts       The wiring of what is kept of the past: recorded messages, figures, what happened
 //   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
 //   bridges.ts       Bridges as REST, console and `ctl` see and change them: documents in, checked views out
 //   certificates.ts  The certificates that a configuration names: whose they are and until when they hold
@@ -30,6 +31,7 @@
 //   watchedfiles.ts  Files that the proxy reads its servers from: when they have changed
 //   webhash.ts       Passwords of http_server that are kept as hashes: comparing them for console/
 import path from 'node:path';
+import { Happenings } from '../archive/happenings.ts';
 import { AccessControl } from '../auth/chain.ts';
 import type { HookDeps } from '../auth/hooks.ts';
 import { type Clock, processCpuMs, ResumedClock } from '../base/clock.ts';
@@ -64,6 +66,7 @@ import type { Bound, Connection } from '../transport/transport.ts';
 import { version } from '../version.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { AccountsService } from './accounts.ts';
+import type { Past } from './archive.ts';
 import { BridgesControl } from './bridges.ts';
 import { CertificateWatch } from './certificates.ts';
 import type { Web, WebAddresses } from './console.ts';
@@ -126,6 +129,9 @@ export class Gateway implements Service {
   /** There once bridges start. */
   private supervisor: Supervisor | null = null;
   private web: Web | null = null;
+  private readonly happenings: Happenings;
+  /** There where something is recorded, or a console shows it. */
+  private past: Past | null = null;
   /** Loaded when the first proxy is configured. */
   private proxies: Proxies | null = null;
 
@@ -135,7 +141,8 @@ export class Gateway implements Service {
     this.parts = { ...parts, clock };
     this.tail = loaded.config.httpServer === null ? null : new LogTail(loaded.config.log.level, () => clock.now());
     const log = budgetLog(parts.log, () => parts.clock.mono(), STRANGERS);
-    this.log = this.tail === null ? log : this.tail.wrap(log);
+    this.happenings = new Happenings(clock);
+    this.log = this.tail === null ? log : this.happenings.wrap(this.tail.wrap(log));
     this.current = new RunningConfig(loaded, {
       log: this.log,
       metrics: this.metrics,
@@ -147,6 +154,7 @@ export class Gateway implements Service {
       running: () => (this.state === 'ready' ? this.running : null),
       applyWebhook: (config) => this.startWebhook(config),
       applyProxies: (config) => this.applyProxies(config),
+      applyRecord: (config) => this.applyRecord(config),
       renewHttp: async () => {
         this.certificates.look();
         await this.web?.reload();
@@ -217,6 +225,9 @@ export class Gateway implements Service {
     const accounts = new AccountsService(access, broker, log, () => clock.mono());
     accounts.renew();
     this.started.push({ name: 'accounts', stop: async () => accounts.stop() });
+    // Stopped last but for the broker: what bridges bring in while they stop is recorded too.
+    this.started.push({ name: 'record', stop: async (deadlineMs) => this.past?.stop(deadlineMs) });
+    if (config.httpServer !== null || config.record.topics.length > 0) await this.startPast(config, broker);
     const rules = await this.startRules(config, broker);
     const bridges = await this.startBridges(config, broker);
     const control = new BridgesControl(bridges, this.current);
@@ -444,6 +455,19 @@ export class Gateway implements Service {
     return webhook;
   }
 
+  private async startPast(config: Config, broker: Engine): Promise<void> {
+    const { Past } = await import('./archive.ts');
+    const { ledger, log, metrics, happenings } = this;
+    const small = config.broker.profile === 'small';
+    this.past = new Past(config, { broker, clock: this.parts.clock, ledger, log, metrics, happenings, small });
+    this.past.start();
+  }
+
+  private async applyRecord(config: Config): Promise<void> {
+    if (this.past !== null) this.past.apply(config.record);
+    else if (config.record.topics.length > 0) await this.startPast(config, this.runs().broker);
+  }
+
   /** Asked for each frame that comes in pieces; finding it out anew would ask the system each time. */
   private budgetBytes(): number {
     const { config } = this.current;
@@ -535,6 +559,7 @@ export class Gateway implements Service {
       ready: () => this.state === 'ready',
       controlFolder: this.parts.controlFolder ?? null,
       certificates: () => this.certificates.list(),
+      past: () => this.past,
     });
     return this.web.start(config);
   }

@@ -109,6 +109,12 @@ function accountsPath({ auth, persistence }: Config, folder: string | null): str
   throw new GatewayError('CFG-INVALID', 'auth.dynamic_security.file: required where nothing is persisted');
 }
 
+/** Where recordings and history are kept; "" = nowhere. */
+export function archivePath({ record, persistence }: Config): string {
+  if (record.path !== '' || !persistence.enable) return record.path;
+  return persistence.path.replace(/(?:\.[A-Za-z0-9]{1,8})?$/, '-archive.db');
+}
+
 /** Where a secret of this gateway may be kept: beside its store. */
 export function secretPath({ persistence }: Config): string | null {
   return persistence.enable ? join(dirname(persistence.path), 'scram.secret') : null;

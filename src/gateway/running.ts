@@ -56,6 +56,7 @@ export interface RunningConfigParts {
   /** Parts that are loaded on demand take their sections. */
   readonly applyWebhook: (config: Config) => Promise<void>;
   readonly applyProxies: (config: Config) => Promise<readonly string[]>;
+  readonly applyRecord: (config: Config) => Promise<void>;
   /** The console takes up renewed certificates and keys. */
   readonly renewHttp: () => Promise<void>;
 }
@@ -286,6 +287,8 @@ export class RunningConfig {
     if (withBridges) await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
     if (changes.some((change) => change.part === 'webhook'))
       await attempt('webhook', () => this.parts.applyWebhook(config));
+    if (changes.some((change) => change.part === 'record'))
+      await attempt('record', () => this.parts.applyRecord(config));
     await attempt('http_server: certificate', () => this.parts.renewHttp());
     await attempt('proxy', async () => {
       failed.push(...(await this.parts.applyProxies(config)).map((name) => `proxy.${name}`));

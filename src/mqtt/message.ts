@@ -42,6 +42,8 @@ export interface Origin {
 
 /** The object and the view of its payload. */
 const MESSAGE_BYTES = 200;
+/** Less that is not its own a payload may hold on to: another buffer costs more. */
+const SHARED_SLACK_BYTES = 128;
 
 /** Longer names of a publisher are counted with each message: they stay as long as it does. */
 const LONG_CHARACTERS = 256;
@@ -54,7 +56,8 @@ function longNames({ clientId, username }: Origin): number {
 /** Immutable once made but for its holders; shared by every receiver. */
 export class Message {
   readonly topic: string;
-  readonly payload: Uint8Array;
+  /** The same bytes always, if not in the same place (settle). */
+  payload: Uint8Array;
   /** QoS and RETAIN as published; receivers lower and clear them by their subscription. */
   readonly qos: Qos;
   readonly retain: boolean;
@@ -85,6 +88,13 @@ export class Message {
     this.expiresAt = expiresAt;
     this.origin = origin;
     this.bytes = payload.length + textBytes(topic) + propertiesMemory(properties) + longNames(origin) + MESSAGE_BYTES;
+  }
+
+  /** It will be kept for an unknown time: its payload lets go of the memory that it shares with others. */
+  settle(): void {
+    const { payload } = this;
+    if (payload.buffer.byteLength <= payload.length + SHARED_SLACK_BYTES) return;
+    this.payload = new Uint8Array(payload);
   }
 }
 

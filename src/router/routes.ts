@@ -275,6 +275,7 @@ export class Routes implements Router {
       this.refuse(publication);
       return;
     }
+    message.settle();
     this.store.set(message);
     // Values the gateway makes itself are made anew after a start.
     if (this.journal.durable && message.origin.kind !== 'server') {

@@ -77,6 +77,7 @@ export class Delayed {
       return QUOTA_EXCEEDED;
     }
     const message = postponed(publication.message(), seconds);
+    message.settle();
     const id = this.nextId++;
     const dueAt = clock.steady() + seconds * 1000;
     this.keep(id, message, dueAt);

@@ -5,9 +5,10 @@ import { readdirSync, statSync } from 'node:fs';
 import { createServer, type Server, Socket } from 'node:net';
 import path from 'node:path';
 import { encodeConnect } from '../../src/codec/connect.ts';
+import { PacketCutter } from '../../src/codec/cutter.ts';
 import { encodePublish } from '../../src/codec/publish.ts';
 import { encodeSubscribe } from '../../src/codec/subscribe.ts';
-import { CONNECT, type Qos, SUBSCRIBE, type Version } from '../../src/mqtt/packet.ts';
+import { CONNECT, PUBLISH, type Qos, SUBSCRIBE, type Version, type Will } from '../../src/mqtt/packet.ts';
 import { KillGateway, type Program } from '../harness/killgateway.ts';
 import { freePort } from '../harness/port.ts';
 import type { Random } from '../harness/random.ts';
@@ -35,6 +36,7 @@ export interface Window {
 
 export interface ChurnReport {
   readonly connections: number;
+  /** Resident before connections come, with all topics known. */
   readonly idleBytes: number;
   readonly restedBytes: number;
   readonly windows: readonly Window[];
@@ -50,7 +52,10 @@ export interface ChurnReport {
 /** Objects that belong to a connection. Sockets of metrics and bridges are not among them: those have a Client of their own. */
 const OF_CONNECTIONS = ['Client', 'Reader', 'StreamConnection', 'Inbound', 'Acks', 'Admission'];
 const KEPT_SESSIONS = 50;
+/** Filters of each of them: no more than what they have after a minute, so that nothing but a leak grows later. */
+const KEPT_FILTERS = 8;
 const TOPICS = 30_000;
+const RETAINED = 200;
 const ALIVE = 60;
 const SAMPLE_MS = 250;
 /** A bridge's remote end is there and gone in turns. */
@@ -74,6 +79,7 @@ export class Churn {
     const gateway = new KillGateway(program, this.conf(remotePort), { nodeArgs: ['--heapsnapshot-signal=SIGUSR2'] });
     await gateway.start();
     try {
+      await this.warmUp(gateway.port);
       await pause(2000);
       const idleBytes = (await this.metrics()).residentBytes;
       const windows: Window[] = [];
@@ -85,6 +91,7 @@ export class Churn {
         this.options.onWindow?.(window);
       }
       clearInterval(flapping);
+      this.remote?.close();
       for (const socket of this.live.splice(0)) socket.destroy();
       await pause(restMs);
       const restedBytes = (await this.metrics()).residentBytes;
@@ -116,7 +123,7 @@ export class Churn {
       persistence { path = "{dir}/data/t.db" }
       mqtt { max_mqueue_len = 20, max_inflight_window = 20 }
       bridges.mqtt.flapping {
-        server = "mqtt-tcp://127.0.0.1:${remotePort}", keepalive = 10s, proto_ver = 4, clientid = "churn"
+        server = "mqtt-tcp://127.0.0.1:${remotePort}", keepalive = 10s, proto_ver = 4, clientid = "churn", max_send_queue_len = 200
         forwards = [ { local_topic = "t/1/#", qos = 1 } ]
       }
       bridges.nng.pub.flapping {
@@ -140,43 +147,42 @@ export class Churn {
     return { heapBytes, externalBytes, residentBytes, connections: this.connections };
   }
 
+  /** Publishes once on every topic: what the gateway remembers of topics is there before the first window. */
+  private async warmUp(port: number): Promise<void> {
+    const socket = await this.connect(port, 4, 'warm', true, null);
+    const answered = once(socket, 'data');
+    for (let at = 0; at < TOPICS; at++) {
+      const last = at === TOPICS - 1;
+      const publish = {
+        topic: topicOf(at),
+        payload: Buffer.alloc(10),
+        qos: last ? 1 : 0,
+        retain: at < RETAINED,
+      } as const;
+      socket.write(encodePublish(4, { ...publish, dup: false, packetId: 1, properties: null }));
+    }
+    await answered;
+    socket.destroy();
+  }
+
   /** A client of some kind, which subscribes, publishes, and stays for a while. */
   private async come(port: number): Promise<void> {
     const { random } = this.options;
     const n = this.connections++;
     const version: Version = random.below(2) === 0 ? 4 : 5;
     const keeps = random.below(10) === 0;
-    const socket = new Socket();
-    socket.on('error', () => {});
-    socket.connect(port, '127.0.0.1');
-    const answered = once(socket, 'data');
-    socket.write(
-      encodeConnect({
-        type: CONNECT,
-        version,
-        bridge: false,
-        clientId: keeps ? `kept${random.below(KEPT_SESSIONS)}` : `passing${n}`,
-        cleanStart: !keeps,
-        keepAlive: 60,
-        username: null,
-        password: null,
-        will:
-          random.below(5) === 0
-            ? {
-                topicName: 'will',
-                payload: Buffer.from('x'),
-                qos: 1,
-                retain: false,
-                properties: null,
-                delayInterval: 0,
-              }
-            : null,
-        properties: keeps && version === 5 ? { sessionExpiryInterval: 3600 } : null,
-      }),
-    );
-    await answered;
-    socket.resume();
-    const topic = `t/${random.below(100)}`;
+    const who = random.below(KEPT_SESSIONS);
+    const will: Will = {
+      topicName: 'will',
+      payload: Buffer.from('x'),
+      qos: 1,
+      retain: false,
+      properties: null,
+      delayInterval: 0,
+    };
+    const dies = random.below(5) === 0 ? will : null;
+    const socket = await this.connect(port, version, keeps ? `kept${who}` : `passing${n}`, !keeps, dies);
+    const topic = `t/${keeps ? (who * KEPT_FILTERS + random.below(KEPT_FILTERS)) % 100 : random.below(100)}`;
     const topicFilter = random.below(4) === 0 ? `$share/g/${topic}/#` : `${topic}/#`;
     const qos = random.below(3) as Qos;
     const request = { topicFilter, qos, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const;
@@ -186,10 +192,10 @@ export class Churn {
     for (let i = 0; i < 3; i++) {
       const at = random.below(TOPICS);
       const publish = {
-        topic: `t/${at % 100}/${at}`,
+        topic: topicOf(at),
         payload: Buffer.alloc(random.below(400)),
         qos: random.below(3) as Qos,
-        retain: at < 200,
+        retain: at < RETAINED,
         dup: false,
         packetId: i + 2,
         properties: null,
@@ -199,6 +205,25 @@ export class Churn {
     this.live.push(socket);
   }
 
+  private async connect(
+    port: number,
+    version: Version,
+    clientId: string,
+    cleanStart: boolean,
+    will: Will | null,
+  ): Promise<Socket> {
+    const socket = new Socket();
+    socket.on('error', () => {});
+    socket.connect(port, '127.0.0.1');
+    const answered = once(socket, 'data');
+    const properties = !cleanStart && version === 5 ? { sessionExpiryInterval: 3600 } : null;
+    const identity = { clientId, cleanStart, keepAlive: 60, username: null, password: null };
+    socket.write(encodeConnect({ type: CONNECT, version, bridge: false, ...identity, will, properties }));
+    await answered;
+    socket.resume();
+    return socket;
+  }
+
   private leave(): void {
     const { random } = this.options;
     const [socket] = this.live.splice(random.below(this.live.length), 1);
@@ -206,7 +231,7 @@ export class Churn {
     else socket.end(Buffer.from([0xe0, 0]));
   }
 
-  /** The remote broker of a bridge comes, accepts and answers nothing, and goes. */
+  /** The remote broker of a bridge comes, takes what it gets, and goes. */
   private async flap(port: number): Promise<void> {
     if (this.remote !== null) {
       this.remote.close();
@@ -216,6 +241,7 @@ export class Churn {
     const remote = createServer((socket) => {
       socket.on('error', () => {});
       socket.write(Buffer.from([0x20, 2, 0, 0]));
+      acknowledge(socket);
       setTimeout(() => socket.destroy(), FLAP_MS / 2);
     });
     remote.on('error', () => {});
@@ -246,6 +272,24 @@ export class Churn {
       size = now;
     }
   }
+}
+
+/** Answers PUBLISH of QoS 1. Otherwise messages of publishers that have gone wait for room until the end. */
+function acknowledge(socket: Socket): void {
+  const cutter = new PacketCutter(1 << 20);
+  socket.on('data', (chunk) =>
+    cutter.feed(chunk, (bytes) => {
+      const { type, flags, bodyStart } = cutter.frame;
+      if (type !== PUBLISH || (flags & 6) === 0) return true;
+      const at = bodyStart + 2 + bytes.readUInt16BE(bodyStart);
+      socket.write(Buffer.from([0x40, 2, bytes[at], bytes[at + 1]]));
+      return true;
+    }),
+  );
+}
+
+function topicOf(n: number): string {
+  return `t/${n % 100}/${n}`;
 }
 
 function pause(ms: number): Promise<void> {

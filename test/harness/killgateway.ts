@@ -24,9 +24,15 @@ export interface Program {
  */
 export async function gatewayProgram(root = ROOT): Promise<Program> {
   const folder = mkdtempSync(path.join(root, 'node_modules/.gateway-'));
+  // Older gateways have none.
+  const archive = path.join(root, 'src/archive/worker.ts');
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   await build({
-    entryPoints: { main: path.join(root, 'src/main.ts'), worker: path.join(root, 'src/store/worker.ts') },
+    entryPoints: {
+      main: path.join(root, 'src/main.ts'),
+      worker: path.join(root, 'src/store/worker.ts'),
+      ...(existsSync(archive) ? { 'archive-worker': archive } : {}),
+    },
     outdir: folder,
     bundle: true,
     splitting: true,
@@ -53,7 +59,8 @@ export async function gatewayProgram(root = ROOT): Promise<Program> {
     throw error;
   });
   // A chunk looks for its worker beside itself, under the name it has in dist/.
-  writeFileSync(path.join(folder, 'worker.js'), readFileSync(path.join(folder, 'worker.mjs')));
+  for (const name of existsSync(archive) ? ['worker', 'archive-worker'] : ['worker'])
+    writeFileSync(path.join(folder, `${name}.js`), readFileSync(path.join(folder, `${name}.mjs`)));
   writeFileSync(path.join(folder, 'package.json'), '{ "type": "module", "version": "0.0.0" }');
   return { main: path.join(folder, 'main.mjs'), remove };
 }

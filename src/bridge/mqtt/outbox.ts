@@ -46,6 +46,8 @@ export interface OutboxOptions {
 
 /** A connection that is gone for longer is no reconnect: then a full queue drops what is new. */
 const ABSENCE_MS = 5000;
+/** What waits behind so many others may wait for long. */
+const SHORT_QUEUE = 64;
 /** So long after a QoS 2 exchange acknowledgements of QoS 1 may be in doubt (doubt.ts). */
 const MIXED_MS = 10_000;
 
@@ -128,10 +130,9 @@ export class MqttOutbox {
   ): 'taken' | Extract<DropReason, 'queue-full' | 'store-full'> {
     const { records } = this;
     const { maxBytes } = this.options;
-    const { payload, expiresAt, bytes } = message;
     const crowded = this.maxLength > 0 && this.length >= this.maxLength;
     const waits = crowded && qos > 0 && !this.away ? from : null;
-    if ((crowded && waits === null) || this.bytes + bytes > maxBytes) {
+    if ((crowded && waits === null) || this.bytes + message.bytes > maxBytes) {
       this.count(rule)?.drop('queue-full');
       return 'queue-full';
     }
@@ -140,6 +141,8 @@ export class MqttOutbox {
       this.count(rule)?.drop('store-full');
       return 'store-full';
     }
+    if (this.link === null || this.length >= SHORT_QUEUE) message.settle();
+    const { payload, expiresAt, bytes } = message;
     const sequence = spooled
       ? records.put(encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }))
       : records.number();

@@ -21,6 +21,7 @@ import {
   buildMqtt,
   buildPersistence,
   buildPresets,
+  buildRecord,
   buildWebhook,
 } from './core.ts';
 import { buildListeners, type OpenListener } from './listeners.ts';
@@ -32,11 +33,13 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
   const open = buildListeners(root, sink);
   const proxy = buildProxies(root, hasEnv, sink);
   const auth = buildAuth(root, open, isReachable(open, proxy), sink);
+  const persistence = buildPersistence(root, sink);
   const config: Config = {
     listeners: open.map((listener) => closeListener(listener, auth.allowAnonymous)),
     mqtt: buildMqtt(root),
     auth,
-    persistence: buildPersistence(root, sink),
+    persistence,
+    record: buildRecord(root, persistence, sink),
     bridges: { nng: buildNng(root, sink), mqtt: buildMqttBridges(root, sink) },
     plugins: root.plugins,
     topics: buildTopics(root, sink),

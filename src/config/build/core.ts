@@ -9,6 +9,7 @@ import type {
   MqttConfig,
   PersistenceConfig,
   PresetSession,
+  RecordConfig,
   WebhookConfig,
 } from '../config.ts';
 import { BROKER, LOG, MQTT } from '../schema/core.ts';
@@ -41,6 +42,14 @@ export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConf
   if (enable && persistence.path === '') sink.refuse(persistence, 'path', 'is missing: where is the database to be?');
   const origin = given ? 'persistence' : 'default';
   return { ...settings, enable, path: persistence.path, origin, source: sink.at(persistence) };
+}
+
+export function buildRecord(root: CheckedRoot, persistence: PersistenceConfig, sink: Sink): RecordConfig {
+  const { topics, keep, max_size: maxSize, path } = root.record;
+  if (topics.length > 0 && path === '' && !persistence.enable)
+    sink.refuse(root.record, 'path', 'is missing: without persistence.path there is no folder for the recording');
+  if (path !== '' && path === persistence.path) sink.refuse(root.record, 'path', 'is the database of persistence');
+  return { topics, keepMs: keep, maxSize, path };
 }
 
 export function buildPresets({ preset }: CheckedRoot, sink: Sink): PresetSession[] {

@@ -165,6 +165,34 @@ export const PERSISTENCE = block(
   { unknown: 'error', text: 'Storage for sessions, queued and retained messages across restarts.' },
 );
 
+/** Ten years. */
+const MAX_KEEP_MS = 3650 * 24 * 3_600_000;
+
+export const RECORD = block(
+  {
+    topics: list(text({ text: 'Topic filter.', check: checkTopicFilter }), {
+      single: true,
+      text: 'Topic filters of the messages that are recorded. Empty = nothing is recorded.',
+      example: ['plant/#'],
+    }),
+    keep: duration({
+      default: '7d',
+      max: MAX_KEEP_MS,
+      text: 'Age at which recorded messages are deleted. 0 = no limit.',
+    }),
+    max_size: size({
+      default: '1GB',
+      text: 'Largest size of the file in use; beyond it, the oldest recorded messages are deleted. 0 = no limit.',
+    }),
+    path: text({
+      default: '',
+      restart: true,
+      text: 'File of the recording. Empty = beside the database of persistence, with -archive in its name.',
+    }),
+  },
+  { unknown: 'error', text: 'Recording of messages for later queries, export and replay: docs/recording.md.' },
+);
+
 const WEB_USER = block(
   {
     password: text({

@@ -5,7 +5,7 @@
 import { AUTH } from './auth.ts';
 import { block, list } from './blocks.ts';
 import { BRIDGES } from './bridges.ts';
-import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, WEBHOOK } from './core.ts';
+import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, RECORD, WEBHOOK } from './core.ts';
 import type { ValueOf } from './key.ts';
 import { text } from './keys.ts';
 import { LISTENERS } from './listeners.ts';
@@ -27,6 +27,7 @@ export const SECTIONS = {
   mqtt: MQTT,
   auth: AUTH,
   persistence: PERSISTENCE,
+  record: RECORD,
   topics: TOPICS,
   validation: VALIDATION,
   quotas: QUOTAS,

@@ -244,4 +244,11 @@ export const BROKER_KEYS: Readonly<Record<string, string>> = {
     '由其发送、等待网关确认的 QoS 1 和 2 消息数。0 = 不限。',
   'When publishes, bytes or inflight are exceeded: delay = the client is not read until it is due; drop = QoS 0 is dropped, QoS 1 and 2 are delayed; disconnect = 0x96 (inflight: 0x97). connects: delay = CONNACK waits up to 5 seconds; otherwise and beyond, refused with 0x9F.':
     'publishes、bytes 或 inflight 超出时：delay = 到时才继续读取该客户端；drop = 丢弃 QoS 0，延迟 QoS 1 和 2；disconnect = 0x96（inflight：0x97）。connects：delay = CONNACK 最多等待 5 秒；其他情况及超时以 0x9F 拒绝。',
+  'Topic filters of the messages that are recorded. Empty = nothing is recorded.':
+    '要录制的消息的主题过滤器。空 = 不录制。',
+  'Age at which recorded messages are deleted. 0 = no limit.': '录制的消息保留多久后删除。0 = 不限。',
+  'Largest size of the file in use; beyond it, the oldest recorded messages are deleted. 0 = no limit.':
+    '文件的最大使用量；超出时删除最旧的录制消息。0 = 不限。',
+  'File of the recording. Empty = beside the database of persistence, with -archive in its name.':
+    '录制文件。空 = 与 persistence 的数据库放在一起，名称带 -archive。',
 };
