@@ -1,6 +1,6 @@
-// SEAM of archive/: what the gateway keeps of the past in a file of its own: recorded messages, figures over time, what
-// happened. Built by gateway/archive.ts, asked by console/. Nothing here is owed to anybody: what cannot be written is
-// counted and told, and never holds up a message.
+// SEAM of archive/: what the gateway keeps of the past in a file of its own: recorded messages, figures over time,
+// what happened. Implemented by thread.ts, asked by console/. Nothing here is owed to anybody: what cannot be written
+// is counted and told, and never holds up a message.
 //
 // Map (made by `make docs`):
 //   file.ts        The archive's file: opens it, sets a damaged one aside, keeps it within its bounds

@@ -1,5 +1,6 @@
-// The archive's file: opens it, sets a damaged one aside, keeps it within its bounds. Called by worker.ts, on the thread
-// of the archive. Knows the tables, not what the rows mean. Sources: https://www.sqlite.org/pragma.html, /wal.html.
+// The archive's file: opens it, sets a damaged one aside, keeps it within its bounds. Called by worker.ts, on the
+// thread of the archive. Knows the tables, not what the rows mean. Sources: https://www.sqlite.org/pragma.html,
+// /wal.html.
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Database, openDatabase, SQLITE_CORRUPT, SQLITE_NOTADB, SqliteError } from '../store/driver.ts';

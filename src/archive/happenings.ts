@@ -1,5 +1,5 @@
-// What happened, as a person wants to read it later: starts, reloads, changes and by whom, bridges, alarms, and clients
-// in sums by the minute. Takes them from the log lines of the gateway, whatever level is written. Built by
+// What happened, as a person wants to read it later: starts, reloads, changes and by whom, bridges, alarms, and
+// clients in sums by the minute. Takes them from the log lines of the gateway, whatever level is written. Built by
 // gateway/archive.ts. Bounded in memory and in rows of a time, so that a flapping peer leaves room for the rest.
 import { brief } from '../base/brief.ts';
 import type { Clock, Timer } from '../base/clock.ts';

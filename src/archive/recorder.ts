@@ -1,6 +1,6 @@
-// Records what is published on the topics of `record`: a receiver of the broker that gathers messages and hands them to
-// the archive a few times a second. Built by gateway/archive.ts. Holds up nobody: what the archive does not take in time
-// waits here up to a bound in bytes; beyond it messages are counted as missed, by metric and log.
+// Records what is published on the topics of `record`: a receiver of the broker that gathers messages and hands them
+// to the archive a few times a second. Built by gateway/archive.ts. Holds up nobody: what the archive does not take in
+// time waits here up to a bound in bytes; beyond it messages are counted as missed, by metric and log.
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
 import { type Log, limitLog } from '../base/log.ts';

@@ -1,5 +1,6 @@
-// Recorded messages in the archive's file: written in batches, found by topic filter and time, thinned out to series of
-// numbers. Called by worker.ts, on the thread of the archive. Every answer is bounded in rows, bytes and rows looked at.
+// Recorded messages in the archive's file: written in batches, found by topic filter and time, thinned out to series
+// of numbers. Called by worker.ts, on the thread of the archive. Every answer is bounded in rows, bytes and rows
+// looked at.
 import { matches } from '../mqtt/topic.ts';
 import type { Database, Row, Statement } from '../store/driver.ts';
 import type { MessageQuery, MessageRow, Point, SeriesQuery, TopicRow } from './archive.ts';

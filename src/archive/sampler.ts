@@ -1,6 +1,6 @@
 // Figures of the gateway over time: looks at them every ten seconds, makes minutes and ten minutes of the looks, keeps
-// the last hour in memory and hands all of them to the archive. Built by gateway/archive.ts. Counters become rates here,
-// so that a restart makes a gap and not a fall.
+// the last hour in memory and hands all of them to the archive. Built by gateway/archive.ts. Counters become rates
+// here, so that a restart makes a gap and not a fall.
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Archive } from './archive.ts';
 import type { FigureRow, Figures } from './protocol.ts';

@@ -1,5 +1,5 @@
-// The archive as the gateway has it: starts its thread, hands it what is to be written, passes answers on, and starts it
-// again when it has ended. Built by gateway/archive.ts. Never throws at whoever writes: promises reject.
+// The archive as the gateway has it: starts its thread, hands it what is to be written, passes answers on, and starts
+// it again when it has ended. Built by gateway/archive.ts. Never throws at whoever writes: promises reject.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';

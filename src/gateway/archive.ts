@@ -1,6 +1,6 @@
-// The wiring of what is kept of the past: recorded messages, figures, what happened. Loaded by gateway.ts where there is
-// something to record or a console to show it. Opens no file where none is configured: then the last hour and the last
-// thousand events are kept in memory.
+// The wiring of what is kept of the past: recorded messages, figures, what happened. Loaded by gateway.ts where there
+// is something to record or a console to show it. Opens no file where none is configured: then the last hour and the
+// last thousand events are kept in memory.
 import type { Happenings } from '../archive/happenings.ts';
 import { Recorder } from '../archive/recorder.ts';
 import { Replay, type ReplayRequest, type ReplayView } from '../archive/replay.ts';
