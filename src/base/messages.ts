@@ -60,6 +60,7 @@ export const MESSAGES = {
   'WEB-LOCKED': 'too many failed logins from one address; it must wait',
   'WEB-CHANGE': 'change made through the HTTP API',
   'WEB-LOGIN': 'login at the console',
+  'WEB-NOT-KEPT': 'logins of the console cannot be kept; after a restart people log in again',
   'WEB-FAILED': 'HTTP request failed with an internal error',
   'WEB-SLOW': 'event stream closed: its reader is too slow',
   'BRG-DENIED': 'message from a bridge not published: its user lacks the permission',

@@ -10,7 +10,7 @@ import { type Answer, fail } from './answer.ts';
 import { type HttpSettings, type MatchesHash, ROLES, type Role, type WebUser } from './console.ts';
 import { TokenChecker, type TokenOwner } from './jwt.ts';
 import { LoginLimiter } from './limiter.ts';
-import { LoginSessions, sameText } from './login.ts';
+import { type KeptLogins, LoginSessions, sameText } from './login.ts';
 import { Passwords } from './passwords.ts';
 import type { Asking, Caller } from './route.ts';
 import { asText, fromBase64 } from './text.ts';
@@ -63,6 +63,8 @@ export function isOpen(settings: HttpSettings): boolean {
   return settings.authType === 'no_auth' || (settings.authType === 'basic' && settings.users.length === 0);
 }
 
+const PEPPER_BYTES = 32;
+
 export class WebAccess {
   readonly sessions: LoginSessions;
   readonly tokens: TokenChecker;
@@ -74,7 +76,7 @@ export class WebAccess {
   private readonly deniedLog: Log;
   private readonly failures: Cell;
   /** Makes a session depend on the credentials it was opened with, without keeping them. */
-  private readonly pepper = randomBytes(32);
+  private pepper = randomBytes(PEPPER_BYTES);
 
   constructor(settings: () => HttpSettings, clock: Clock, log: Log, metrics: Metrics, matchesHash?: MatchesHash) {
     this.settings = settings;
@@ -91,6 +93,19 @@ export class WebAccess {
       type: 'counter',
       unit: 'items',
     });
+  }
+
+  /** What keeps people logged in over a restart. */
+  keptLogins(): KeptLogins {
+    return { pepper: this.pepper.toString('base64'), sessions: this.sessions.dump() };
+  }
+
+  /** To be called before anybody logs in. */
+  restoreLogins({ pepper, sessions }: KeptLogins): void {
+    const bytes = Buffer.from(pepper, 'base64');
+    if (bytes.length !== PEPPER_BYTES) return;
+    this.pepper = bytes;
+    this.sessions.restore(sessions);
   }
 
   /** The caller of a request, or why it is refused. `changes`: it is not a mere read. */

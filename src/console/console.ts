@@ -24,6 +24,7 @@
 //   http.ts            The HTTP server of `http_server`: REST API, events, console pages
 //   jwt.ts             Bearer tokens for http_server.auth_type = jwt: signed by somebody else
 //   keeping.ts         `?keep=true`: whether a change is to be written to tidegate.d or holds until the next start
+//   keptlogins.ts      Console sessions that survive a restart: hashes of their tokens in a file beside the store
 //   latency.ts         How long what is read takes to leave
 //   limiter.ts         Failed logins by address: after a handful the address has to wait
 //   listening.ts       A node:http or node:https server that is bound: limits of every HTTP server of the gateway
@@ -525,6 +526,8 @@ export interface ConsoleOptions {
   readonly accounts?: () => AccountsControl | null;
   /** Schemas of the documents of bridges and rules, for the description of the API. */
   readonly documents?: () => Readonly<Record<string, JsonObject>>;
+  /** Where logins of the console are kept over a restart; absent or null: nowhere. */
+  readonly loginsFile?: string | null;
   /** What is kept of the past; absent or null: nothing is. */
   readonly past?: () => PastControl | null;
   /** Certificates that the configuration names; absent: nobody looks. */

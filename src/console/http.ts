@@ -7,6 +7,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { SERVER_CIPHERS } from '../base/ciphers.ts';
+import type { Timer } from '../base/clock.ts';
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';
 import type { TlsServerOptions } from '../transport/transport.ts';
@@ -18,6 +19,7 @@ import { announcesMore, bodyLimit } from './body.ts';
 import type { ConsoleOptions, HttpSettings } from './console.ts';
 import { ControlSocket } from './controlsocket.ts';
 import { EventFeed } from './events.ts';
+import { LoginFile } from './keptlogins.ts';
 import { addressText, Listening, SERVER_OPTIONS } from './listening.ts';
 import type { ProcessMetrics } from './process.ts';
 import type { Route } from './route.ts';
@@ -27,6 +29,8 @@ import { allRoutes } from './routes.ts';
 const MAX_CONNECTIONS = 512;
 /** Silence after which a connection is cut (event streams have a heartbeat). */
 const SILENT_MS = 60_000;
+/** A crash loses logins of this time. */
+const KEEP_LOGINS_MS = 5000;
 
 async function readTls(tls: TlsServerOptions): Promise<Record<string, unknown>> {
   try {
@@ -60,12 +64,16 @@ export class HttpServer implements Service {
   private readonly app: App;
   private listening: Listening | null = null;
   private control: ControlSocket | null = null;
+  private readonly logins: LoginFile | null;
+  private keeping: Timer | null = null;
 
   constructor(options: ConsoleOptions, process: ProcessMetrics) {
     this.options = options;
     const { settings, clock, log, metrics, matchesHash } = options;
     this.access = new WebAccess(settings, clock, log, metrics, matchesHash);
     this.feed = new EventFeed(options, process);
+    const { loginsFile = null } = options;
+    this.logins = loginsFile === null ? null : new LoginFile(loginsFile, log);
     const audit = new Audit(clock, log);
     const parts = { options, access: this.access, audit, feed: this.feed, process };
     this.routes = allRoutes(parts);
@@ -92,6 +100,7 @@ export class HttpServer implements Service {
     const settings = this.options.settings();
     this.refuseOpenServer(settings);
     if (settings.authType === 'jwt' && settings.jwt !== null) await this.access.tokens.prepare(settings.jwt);
+    await this.takeUpLogins();
     const listener = this.whenLoaded(this.app.listener(this.routes));
     const server =
       settings.tls === null
@@ -130,10 +139,21 @@ export class HttpServer implements Service {
   async stop(deadlineMs: number): Promise<void> {
     const { listening } = this;
     this.listening = null;
+    this.keeping?.cancel();
+    await this.logins?.write(this.access.keptLogins());
     await this.control?.stop();
     if (listening === null) return;
     this.feed.stop();
     await listening.close(deadlineMs);
+  }
+
+  /** Whoever was logged in before a restart still is. */
+  private async takeUpLogins(): Promise<void> {
+    const { logins, access } = this;
+    if (logins === null) return;
+    const kept = await logins.read();
+    if (kept !== null) access.restoreLogins(kept);
+    this.keeping = this.options.clock.every(KEEP_LOGINS_MS, () => void logins.write(access.keptLogins()));
   }
 
   /** Without it `ctl` needs address and password; nothing else changes. */

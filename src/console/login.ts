@@ -1,6 +1,6 @@
 // Sessions of people at the console: a random token in a cookie that scripts cannot read, kept here only as its hash.
-// Called by access.ts (cookie -> who) and by session.ts's routes (login, logout). Bounded in number and time; in memory
-// only.
+// Called by access.ts (cookie -> who) and by session.ts's routes (login, logout). Bounded in number and time;
+// kept over a restart by keptlogins.ts where there is a store.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { Role } from './console.ts';
@@ -26,6 +26,18 @@ interface Entry {
   usedMs: number;
 }
 
+/** What is kept over a restart; times are of the wall clock. */
+export interface KeptLogins {
+  /** What credentials are hashed with, base64. */
+  readonly pepper: string;
+  readonly sessions: readonly (LoginSession & {
+    /** Hash of the token. */
+    readonly key: string;
+    readonly endsAt: number;
+    readonly usedAt: number;
+  })[];
+}
+
 function keyOf(token: string): string {
   return createHash('sha256').update(token).digest('base64');
 }
@@ -42,6 +54,30 @@ export class LoginSessions {
 
   constructor(clock: Clock) {
     this.clock = clock;
+  }
+
+  /** Sessions as they are kept, those that have ended left out. */
+  dump(): KeptLogins['sessions'] {
+    const [wallMs, monoMs] = [this.clock.now(), this.clock.mono()];
+    const all: KeptLogins['sessions'][number][] = [];
+    for (const [key, { session, endsMs, usedMs }] of this.entries) {
+      if (monoMs > endsMs || monoMs - usedMs > IDLE_MS) continue;
+      // To the minute, so that reading pages does not change the file each time.
+      const usedAt = Math.floor((wallMs - (monoMs - usedMs)) / 60_000) * 60_000;
+      all.push({ key, ...session, endsAt: Math.round((wallMs + endsMs - monoMs) / 1000) * 1000, usedAt });
+    }
+    return all;
+  }
+
+  /** Takes up what was kept. A clock that was set back makes none last longer than a new one. */
+  restore(kept: KeptLogins['sessions']): void {
+    const [wallMs, monoMs] = [this.clock.now(), this.clock.mono()];
+    for (const { key, endsAt, usedAt, username, role, csrf, credentials } of kept.slice(0, MAX_SESSIONS)) {
+      const leftMs = endsAt - wallMs;
+      if (!(leftMs > 0) || wallMs - usedAt > IDLE_MS + 60_000) continue;
+      const session = { username, role, csrf, credentials };
+      this.entries.set(key, { session, endsMs: monoMs + Math.min(leftMs, LIFE_MS), usedMs: monoMs });
+    }
   }
 
   /**

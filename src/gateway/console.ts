@@ -16,7 +16,7 @@ import type { Proxies } from '../proxy/proxies.ts';
 import { version } from '../version.ts';
 import type { Past } from './archive.ts';
 import { explainer } from './explain.ts';
-import { httpSettings, metricsSettings, sessionLimits } from './options.ts';
+import { httpSettings, loginsPath, metricsSettings, sessionLimits } from './options.ts';
 import type { Part, Running, RunningConfig } from './running.ts';
 
 export interface WebParts {
@@ -138,6 +138,7 @@ export class Web {
         ready,
         controlFolder: this.parts.controlFolder,
         certificates: this.parts.certificates,
+        loginsFile: loginsPath(current.config),
         past: () => this.parts.past()?.control() ?? null,
         documents: documentSchemas,
         listening: () => listeners.openCount >= current.config.listeners.length,

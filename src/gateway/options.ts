@@ -109,6 +109,11 @@ function accountsPath({ auth, persistence }: Config, folder: string | null): str
   throw new GatewayError('CFG-INVALID', 'auth.dynamic_security.file: required where nothing is persisted');
 }
 
+/** Where logins of the console are kept; null = nowhere. */
+export function loginsPath({ persistence }: Config): string | null {
+  return persistence.enable ? persistence.path.replace(/(?:\.[A-Za-z0-9]{1,8})?$/, '-logins.json') : null;
+}
+
 /** Where recordings and history are kept; "" = nowhere. */
 export function archivePath({ record, persistence }: Config): string {
   if (record.path !== '' || !persistence.enable) return record.path;

@@ -14,9 +14,11 @@
 //   lib/chinesekeysbridges.ts  The descriptions of configuration keys in Chinese, by the English ones
 //   lib/chinesekeysbroker.ts   The descriptions of configuration keys in Chinese, by the English ones: listeners
 //   lib/chinesekeysproxy.ts    The descriptions of configuration keys in Chinese, by the English ones: the proxy
+//   lib/chinesepast.ts         The texts of what looks back, in Chinese: recording, events, charts of the past
 //   lib/format.ts              Numbers, sizes, times as people read them
 //   lib/formdoc.ts             What the forms of both kinds of bridges have in common on the way to a document and back
 //   lib/frame.ts               Which bytes of a bridge's frame are topic, delimiter and payload
+//   lib/history.ts             Figures of the past and what happened, as the charts draw them
 //   lib/keep.ts                Whether changes made here are written to tidegate.d, so that they hold after a restart
 //   lib/live.ts                Server-sent events as the pages use them: one stream of counters
 //   lib/rates.ts               Counters over time as rates: a bounded series of samples for charts
@@ -40,6 +42,7 @@
 //   pages/clients.tsx          Clients: search, order, pages; one client with its subscriptions
 //   pages/configuration.tsx    Configuration: every value that holds now beside its default, with its text
 //   pages/connectiontest.tsx   Test connection: what the gateway finds on its way to the other side of a bridge
+//   pages/events.tsx           Events: what happened before, over restarts: starts, changes and by whom, bridges
 //   pages/log.tsx              Log: the last lines and those that come, by level and text
 //   pages/login.tsx            Logging in by user and password, or with a token where the gateway takes tokens
 //   pages/messages.tsx         Messages: publishing through the API, and what is published on topic filters, live
@@ -47,7 +50,9 @@
 //   pages/mqttusers.tsx        MQTT users: who may connect, in which groups
 //   pages/overview.tsx         Overview: what goes in and out now and in the last ten minutes
 //   pages/proxy.tsx            Proxy: pools with the health of their servers
+//   pages/recording.tsx        Recording: what is recorded, messages of the past by topic filter and time
 //   pages/remoteform.tsx       Adding and changing a bridge to a remote broker: where it is, as whom
+//   pages/replays.tsx          Recorded messages published again
 //   pages/requestfields.tsx    The fields of bridges for requests: rules of a req bridge, topics of a rep bridge
 //   pages/ruleform.tsx         Adding and changing a rule: what it takes, its expressions
 //   pages/rules.tsx            Rules: what each takes, asks, builds and where it sends, with its counters; add, change

@@ -33,6 +33,8 @@ export class ApiError extends Error {
 
 /** undefined: not known yet; null: nobody is logged in. */
 export const me = createStore<Me | null | undefined>(undefined);
+/** Whether the user has logged out himself: nothing of his pages stays then. */
+export const left = createStore(false);
 /** Whether the last call reached the gateway. */
 export const reachable = createStore(true);
 
@@ -100,6 +102,7 @@ export async function whoAmI(): Promise<void> {
 
 export async function login(credentials: Readonly<Record<string, string>>): Promise<void> {
   const { data } = await call<{ data: Omit<Me, 'via'> }>('POST', '/login', credentials);
+  left.set(false);
   me.set({ ...data, via: 'session' });
 }
 
@@ -107,6 +110,7 @@ export async function logout(): Promise<void> {
   try {
     await call('POST', '/logout');
   } finally {
+    left.set(true);
     me.set(null);
   }
 }

@@ -1,5 +1,6 @@
 // The texts of the pages in Chinese, by the English ones. A test finds what is missing.
 import { ADMIN_WORDS } from './chineseadmin.ts';
+import { PAST_WORDS } from './chinesepast.ts';
 
 export const CHINESE: Readonly<Record<string, string>> = {
   Clients: '客户端',
@@ -466,5 +467,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   'Remove user {n}?': '删除用户 {n}？',
   'Sessions of this user end immediately.': '该用户的会话会立即结束。',
   'MQTT users': 'MQTT 用户',
+  ...PAST_WORDS,
   ...ADMIN_WORDS,
 };

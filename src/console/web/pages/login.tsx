@@ -1,6 +1,6 @@
 // Logging in by user and password, or with a token where the gateway takes tokens. Shown by shell.tsx while nobody is
 // logged in.
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, login } from '../lib/api.ts';
 import { t } from '../lib/words.ts';
 import { Mark } from '../ui/icons.tsx';
@@ -16,7 +16,19 @@ function reasonOf(error: unknown): string {
   return error.message;
 }
 
-export function LoginPage() {
+/** Over a page that waits, whose own dialogs may be open: only another modal dialog can be used then. */
+export function LoginAgain() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="login-again" aria-label={t('Log in')} onCancel={(event) => event.preventDefault()}>
+      <LoginPage again />
+    </dialog>
+  );
+}
+
+/** @param again somebody was logged in before: his page waits below */
+export function LoginPage({ again = false }: { readonly again?: boolean }) {
   const [username, setUsername] = useState('');
   const [password, setPassword] = useState('');
   const [token, setToken] = useState<string | null>(null);
@@ -41,7 +53,9 @@ export function LoginPage() {
           <div class="login-brand">
             <Mark />
             <h1>Tidegate</h1>
-            <p class="muted">{t('Gateway between MQTT and NNG')}</p>
+            <p class="muted">
+              {again ? t('The session has ended. Log in to go on.') : t('Gateway between MQTT and NNG')}
+            </p>
           </div>
           {token === null ? (
             <>

@@ -1,8 +1,10 @@
 // Overview: what goes in and out now and in the last ten minutes, how the gateway itself is, bridges, and what has just
 // happened.
 
+import { useState } from 'preact/hooks';
 import { fetchData } from '../lib/api.ts';
 import { bytes, clock, count, duration, percent } from '../lib/format.ts';
+import { type History, loadHistory, loadMarks, RANGES, type Range, refreshMs } from '../lib/history.ts';
 import { bridges, type Happening, happenings, type Stats, series, stats, useLoaded } from '../lib/live.ts';
 import { hrefOf } from '../lib/route.ts';
 import { useStore } from '../lib/store.ts';
@@ -10,7 +12,7 @@ import { directionOf } from '../lib/tracks.ts';
 import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Histogram } from '../ui/histogram.tsx';
-import { Badge, Empty, Panel } from '../ui/parts.tsx';
+import { Badge, Choice, Empty, Failed, Panel } from '../ui/parts.tsx';
 import { Certificates } from './certificates.tsx';
 
 function Tile({ label, value, note, tone }: { label: string; value: string; note?: string; tone?: string }) {
@@ -78,95 +80,141 @@ function Tiles({ now }: { readonly now: Stats }) {
   );
 }
 
+/** How often the marks of the charts are asked for. */
+const MARKS_MS = 30_000;
+const NO_HISTORY: History = { times: [], values: {} };
+
+/** Where a chart has its values from: what this page has seen, or what the gateway has kept. */
+function sourceOf(past: History | null): {
+  times: number[];
+  rate: (name: string) => (number | null)[];
+  gauge: (name: string, factor?: number) => (number | null)[];
+} {
+  if (past === null)
+    return {
+      times: series.times(),
+      rate: (name) => series.rates(name),
+      gauge: (name, factor = 1) => series.gauge(name, factor),
+    };
+  const values = (name: string, factor = 1): (number | null)[] =>
+    (past.values[name] ?? []).map((value) => (value === null ? null : value * factor));
+  return { times: past.times, rate: (name) => values(name), gauge: values };
+}
+
 function Charts({ now }: { readonly now: Stats | null }) {
-  const times = series.times();
-  const rate = (name: string): (number | null)[] => series.rates(name);
-  const gauge = (name: string, factor = 1): (number | null)[] => series.gauge(name, factor);
+  const [range, setRange] = useState<Range>('live');
+  const past = useLoaded(
+    () => (range === 'live' ? Promise.resolve(null) : loadHistory(range)),
+    range,
+    refreshMs(range),
+  );
+  const marks = useLoaded(() => loadMarks(range), `marks ${range}`, MARKS_MS).value ?? [];
+  // While a range is being loaded there is nothing to draw.
+  const shown = range === 'live' ? null : (past.value ?? NO_HISTORY);
+  const { times, rate, gauge } = sourceOf(shown);
   return (
-    <div class="charts">
-      <Panel>
-        <Chart
-          label={t('Messages per second')}
-          times={times}
-          format={count}
-          lines={[
-            { label: t('in'), colour: 'one', values: rate('received') },
-            { label: t('out'), colour: 'two', values: rate('sent') },
-          ]}
+    <>
+      <div class="bar">
+        <Choice
+          label={t('Range of the charts')}
+          value={range}
+          onValue={setRange}
+          options={RANGES.map((one) => [one, one === 'live' ? t('10 min') : one])}
         />
-      </Panel>
-      <Panel>
-        <Chart
-          label={t('Bytes per second')}
-          times={times}
-          format={bytes}
-          steps={BYTE_STEPS}
-          lines={[
-            { label: t('in'), colour: 'one', values: rate('received_bytes') },
-            { label: t('out'), colour: 'two', values: rate('sent_bytes') },
-          ]}
-        />
-      </Panel>
-      <Panel>
-        <Chart
-          label={t('Connections')}
-          times={times}
-          format={count}
-          lines={[
-            { label: t('connected'), colour: 'one', values: gauge('clients') },
-            { label: t('sessions'), colour: 'three', values: gauge('sessions') },
-          ]}
-        />
-      </Panel>
-      <Panel>
-        <Chart
-          label={t('Event loop delay')}
-          times={times}
-          format={duration}
-          lines={[
-            { label: 'p99', colour: 'two', values: gauge('lag_p99', 1000) },
-            { label: 'p50', colour: 'one', values: gauge('lag_p50', 1000) },
-          ]}
-        />
-      </Panel>
-      <Panel>
-        <Chart
-          label={t('Gateway latency')}
-          times={times}
-          format={duration}
-          lines={[
-            { label: 'p99', colour: 'two', values: gauge('latency_p99', 1000) },
-            { label: 'p50', colour: 'one', values: gauge('latency_p50', 1000) },
-          ]}
-        />
-      </Panel>
-      {now !== null && (
+        <Failed error={past.error} />
+      </div>
+      <div class="charts" key={range}>
         <Panel>
-          <Histogram
-            label={t('Gateway latency, distribution')}
-            note={t('every 64th input of the last one to two minutes')}
-            {...now.latency}
+          <Chart
+            label={t('Messages per second')}
+            times={times}
+            marks={marks}
+            format={count}
+            lines={[
+              { label: t('in'), colour: 'one', values: rate('received') },
+              { label: t('out'), colour: 'two', values: rate('sent') },
+            ]}
           />
         </Panel>
-      )}
-      <Panel>
-        <Chart
-          label={t('Memory')}
-          times={times}
-          format={bytes}
-          steps={BYTE_STEPS}
-          lines={[{ label: t('resident'), colour: 'one', values: gauge('memory') }]}
-        />
-      </Panel>
-      <Panel>
-        <Chart
-          label={t('Processor')}
-          times={times}
-          format={(value) => `${value.toFixed(0)} %`}
-          lines={[{ label: t('one core = 100 %'), colour: 'three', values: gauge('cpu', 100) }]}
-        />
-      </Panel>
-    </div>
+        <Panel>
+          <Chart
+            label={t('Bytes per second')}
+            times={times}
+            marks={marks}
+            format={bytes}
+            steps={BYTE_STEPS}
+            lines={[
+              { label: t('in'), colour: 'one', values: rate('received_bytes') },
+              { label: t('out'), colour: 'two', values: rate('sent_bytes') },
+            ]}
+          />
+        </Panel>
+        <Panel>
+          <Chart
+            label={t('Connections')}
+            times={times}
+            marks={marks}
+            format={count}
+            lines={[
+              { label: t('connected'), colour: 'one', values: gauge('clients') },
+              { label: t('sessions'), colour: 'three', values: gauge('sessions') },
+            ]}
+          />
+        </Panel>
+        <Panel>
+          <Chart
+            label={t('Event loop delay')}
+            times={times}
+            marks={marks}
+            format={duration}
+            lines={[
+              { label: 'p99', colour: 'two', values: gauge('lag_p99', 1000) },
+              { label: 'p50', colour: 'one', values: gauge('lag_p50', 1000) },
+            ]}
+          />
+        </Panel>
+        <Panel>
+          <Chart
+            label={t('Gateway latency')}
+            times={times}
+            marks={marks}
+            format={duration}
+            lines={[
+              { label: 'p99', colour: 'two', values: gauge('latency_p99', 1000) },
+              { label: 'p50', colour: 'one', values: gauge('latency_p50', 1000) },
+            ]}
+          />
+        </Panel>
+        {now !== null && (
+          <Panel>
+            <Histogram
+              label={t('Gateway latency, distribution')}
+              note={t('every 64th input of the last one to two minutes')}
+              {...now.latency}
+            />
+          </Panel>
+        )}
+        <Panel>
+          <Chart
+            label={t('Memory')}
+            times={times}
+            marks={marks}
+            format={bytes}
+            steps={BYTE_STEPS}
+            lines={[{ label: t('resident'), colour: 'one', values: gauge('memory') }]}
+          />
+        </Panel>
+        <Panel>
+          <Chart
+            label={t('Processor')}
+            times={times}
+            marks={marks}
+            format={(value) => `${value.toFixed(0)} %`}
+            lines={[{ label: t('one core = 100 %'), colour: 'three', values: gauge('cpu', 100) }]}
+          />
+        </Panel>
+      </div>
+    </>
   );
 }
 

@@ -1,7 +1,8 @@
 // One chart over time, drawn by uPlot on a canvas. Colours are those of the page and follow its theme; what it shows is
 // also said in words.
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { clock, date } from '../lib/format.ts';
 import { useStore } from '../lib/store.ts';
 import { dark } from '../lib/theme.ts';
 
@@ -10,6 +11,15 @@ export interface Line {
   /** Name of a colour of the style sheet: "one" for --line-one. */
   readonly colour: string;
   readonly values: (number | null)[];
+}
+
+/** Something that happened, as a line across the chart. */
+export interface Mark {
+  /** Seconds since the epoch. */
+  readonly time: number;
+  /** Name of a colour of the style sheet. */
+  readonly colour: string;
+  readonly text: string;
 }
 
 /** What a colour of the style sheet comes to now. */
@@ -23,14 +33,37 @@ function faded(colour: string): string {
   return `rgba(${numbers.join(', ')}, 0.13)`;
 }
 
-function optionsOf(
-  probe: HTMLElement,
-  width: number,
-  height: number,
-  lines: readonly Line[],
-  format: Format,
-  steps: number[] | undefined,
-): uPlot.Options {
+/** Draws the marks over the lines. */
+function drawMarks(plot: uPlot, probe: HTMLElement, marks: readonly Mark[]): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.setLineDash([4, 3]);
+  ctx.lineWidth = 1;
+  for (const { time, colour } of marks) {
+    const at = Math.round(plot.valToPos(time, 'x', true));
+    if (at < bbox.left || at > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = resolved(probe, colour);
+    ctx.beginPath();
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+interface Drawing {
+  readonly lines: readonly Line[];
+  readonly format: Format;
+  readonly steps: number[] | undefined;
+  readonly spans: boolean;
+  /** Read when it is drawn. */
+  readonly marks: () => readonly Mark[];
+  /** The point under the pointer, null: there is none. */
+  readonly onPoint: (index: number | null) => void;
+}
+
+function optionsOf(probe: HTMLElement, width: number, height: number, drawing: Drawing): uPlot.Options {
+  const { lines, format, steps, spans, marks, onPoint } = drawing;
   const axis = { stroke: resolved(probe, 'muted'), font: '11px system-ui, sans-serif' };
   const grid = { stroke: resolved(probe, 'line'), width: 1 };
   return {
@@ -38,8 +71,12 @@ function optionsOf(
     height,
     padding: [8, 4, 0, 0],
     legend: { show: false },
+    hooks: {
+      setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)],
+      draw: [(plot) => drawMarks(plot, probe, marks())],
+    },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { x: { range: timeRange }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
+    scales: { x: { range: timeRange }, y: spans ? {} : { range: (_, __, max) => [0, max > 0 ? max * 1.15 : 1] } },
     axes: [
       { ...axis, grid: { show: false }, ticks: { show: false }, space: 70, size: 24, values: clockTicks },
       {
@@ -56,7 +93,7 @@ function optionsOf(
       {},
       ...lines.map(({ label, colour }) => {
         const stroke = resolved(probe, `line-${colour}`);
-        return { label, stroke, fill: faded(stroke), width: 1.6, points: { show: false }, spanGaps: false };
+        return { label, stroke, fill: faded(stroke), width: 1.6, points: { show: spans, size: 4 }, spanGaps: spans };
       }),
     ],
   };
@@ -65,11 +102,16 @@ function optionsOf(
 /** 1, 2, 4 ... bytes: steps that are whole numbers of KB and MB. */
 export const BYTE_STEPS: number[] = Array.from({ length: 45 }, (_, power) => 2 ** power);
 
+const HOUR_SECONDS = 3600;
+const DAYS_SECONDS = 2 * 86_400;
+
 function clockTicks(_: uPlot, ticks: number[]): string[] {
+  const span = (ticks.at(-1) ?? 0) - (ticks[0] ?? 0);
   return ticks.map((tick) => {
-    const date = new Date(tick * 1000);
-    const two = (n: number): string => String(n).padStart(2, '0');
-    return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+    const ms = tick * 1000;
+    // Seconds, minutes or days, by what the axis spans.
+    if (span > DAYS_SECONDS) return date(ms).slice(5, 10);
+    return span > HOUR_SECONDS ? clock(ms).slice(0, 5) : clock(ms);
   });
 }
 
@@ -95,6 +137,8 @@ export function Chart({
   format,
   height = 150,
   steps,
+  marks = NO_MARKS,
+  spans = false,
 }: {
   readonly label: string;
   readonly times: number[];
@@ -103,6 +147,9 @@ export function Chart({
   readonly height?: number;
   /** Steps of the axis that read well with the format, 1, 2, 5 unless told. */
   readonly steps?: number[];
+  readonly marks?: readonly Mark[];
+  /** Lines go on over points without a value, and the scale need not begin at 0. */
+  readonly spans?: boolean;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const probe = useRef<HTMLSpanElement>(null);
@@ -111,11 +158,15 @@ export function Chart({
   const data: uPlot.AlignedData = [times, ...lines.map(({ values }) => values)];
   const latest = useRef(data);
   latest.current = data;
+  const shownMarks = useRef(marks);
+  shownMarks.current = marks;
+  const [point, setPoint] = useState<number | null>(null);
   useEffect(() => {
     const at = box.current;
     if (at === null || probe.current === null) return;
     const width = (): number => Math.max(120, at.clientWidth);
-    const drawn = new uPlot(optionsOf(probe.current, width(), height, lines, format, steps), latest.current, at);
+    const drawing = { lines, format, steps, spans, marks: () => shownMarks.current, onPoint: setPoint };
+    const drawn = new uPlot(optionsOf(probe.current, width(), height, drawing), latest.current, at);
     plot.current = drawn;
     const watcher = new ResizeObserver(() => drawn.setSize({ width: width(), height }));
     watcher.observe(at);
@@ -127,7 +178,11 @@ export function Chart({
   }, [isDark, height]);
   const length = times.length;
   const last = times.at(-1);
-  useEffect(() => plot.current?.setData(latest.current), [length, last]);
+  useEffect(() => plot.current?.setData(latest.current), [length, last, marks.length]);
+  // The newest values, or those under the pointer.
+  const at = point !== null && point < length ? point : null;
+  const shownOf = (line: Line): string => wordOf(at === null ? line.values.at(-1) : line.values[at], format);
+  const near = at === null ? [] : nearTo(times, at, marks);
   const words = lines.map((line) => `${line.label}: ${wordOf(line.values.at(-1), format)}`).join(', ');
   return (
     <figure class="chart">
@@ -136,9 +191,11 @@ export function Chart({
         <span class="legend">
           {lines.map((line) => (
             <span key={line.label} class={`legend-${line.colour}`}>
-              {line.label} <b>{wordOf(line.values.at(-1), format)}</b>
+              {line.label} <b>{shownOf(line)}</b>
             </span>
           ))}
+          {at !== null && <time class="chart-time">{momentText(times, at)}</time>}
+          {near.length > 0 && <span class="chart-marks">{near.map(({ text }) => text).join(' · ')}</span>}
         </span>
       </figcaption>
       <div ref={box} class="chart-box" role="img" aria-label={`${label}. ${words}`} />
@@ -149,4 +206,18 @@ export function Chart({
 
 function wordOf(value: number | null | undefined, format: Format): string {
   return value === null || value === undefined ? '–' : format(value);
+}
+
+const NO_MARKS: readonly Mark[] = [];
+/** Marks this near to a point, in shares of the width, are told with it. */
+const NEAR = 0.01;
+
+function nearTo(times: number[], at: number, marks: readonly Mark[]): readonly Mark[] {
+  const reach = Math.max(1, ((times.at(-1) ?? 0) - times[0]) * NEAR);
+  return marks.filter(({ time }) => Math.abs(time - times[at]) <= reach).slice(0, 3);
+}
+
+function momentText(times: number[], at: number): string {
+  const span = (times.at(-1) ?? 0) - times[0];
+  return span > HOUR_SECONDS ? date(times[at] * 1000) : clock(times[at] * 1000);
 }

@@ -8,6 +8,8 @@ const PATHS: Readonly<Record<string, string>> = {
   clients: 'M5 6h14v9H5zM9 19h6m-3-4v4',
   topics: 'M6 4v14h6M6 11h6m3-2h4v4h-4zm0 7h4v4h-4zM4 4h4',
   messages: 'M4 6h16v10H9l-5 4z',
+  recording: 'M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zm0 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6z',
+  events: 'M5 5h14v15H5zM5 9h14M9 3v4m6-4v4M9 13h6',
   proxy: 'M4 12h6m0 0 5-6h5m-10 6 5 6h5m-10-6h10',
   users:
     'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM3 20c0-4 2.5-6 6-6s6 2 6 6M16 5a3.5 3.5 0 0 1 0 6m2 3c2 .7 3 2.500 3 6',

@@ -2,7 +2,7 @@
 // logged in.
 import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { fetchData, logout, type Me, me, reachable } from '../lib/api.ts';
+import { fetchData, left, logout, type Me, me, reachable } from '../lib/api.ts';
 import { duration } from '../lib/format.ts';
 import { heardAt, Live, link, useLoaded } from '../lib/live.ts';
 import { hrefOf, place } from '../lib/route.ts';
@@ -13,12 +13,14 @@ import { language, setLanguage, t } from '../lib/words.ts';
 import { BridgesPage } from '../pages/bridges.tsx';
 import { ClientsPage } from '../pages/clients.tsx';
 import { ConfigurationPage } from '../pages/configuration.tsx';
+import { EventsPage } from '../pages/events.tsx';
 import { LogPage } from '../pages/log.tsx';
-import { LoginPage } from '../pages/login.tsx';
+import { LoginAgain, LoginPage } from '../pages/login.tsx';
 import { MessagesPage } from '../pages/messages.tsx';
 import { MqttUsersPage } from '../pages/mqttusers.tsx';
 import { OverviewPage } from '../pages/overview.tsx';
 import { ProxyPage } from '../pages/proxy.tsx';
+import { RecordingPage } from '../pages/recording.tsx';
 import { RulesPage } from '../pages/rules.tsx';
 import { SecurityPage } from '../pages/security.tsx';
 import { TopicsPage } from '../pages/topics.tsx';
@@ -41,6 +43,8 @@ function pagesOf(user: Me, proxy: boolean): readonly PageRow[] {
     { id: 'clients', title: t('Clients'), page: ClientsPage },
     { id: 'topics', title: t('Topics'), page: TopicsPage },
     { id: 'messages', title: t('Messages'), page: MessagesPage },
+    { id: 'recording', title: t('Recording'), page: RecordingPage },
+    { id: 'events', title: t('Events'), page: EventsPage },
     ...(proxy ? [{ id: 'proxy', title: t('Proxy'), page: ProxyPage }] : []),
     ...(admin ? [{ id: 'users', title: t('MQTT users'), page: MqttUsersPage }] : []),
     ...(admin ? [{ id: 'security', title: t('Security'), page: SecurityPage }] : []),
@@ -112,16 +116,17 @@ function StaleBanner() {
   );
 }
 
-function Console({ user }: { readonly user: Me }) {
+function Console({ user, active }: { readonly user: Me; readonly active: boolean }) {
   const at = useStore(place);
   const main = useRef<HTMLElement>(null);
   const proxy = useLoaded(() => fetchData<readonly Upstream[]>('/proxy/upstreams'), 'proxy');
   const pages = pagesOf(user, (proxy.value ?? []).length > 0);
   const current = pages.find(({ id }) => id === at.page) ?? pages[0];
   useEffect(() => {
+    if (!active) return;
     const live = new Live();
     return () => live.stop();
-  }, []);
+  }, [active]);
   useEffect(() => {
     document.title = `${current.title} · Tidegate`;
     main.current?.scrollTo(0, 0);
@@ -168,21 +173,37 @@ function Console({ user }: { readonly user: Me }) {
   );
 }
 
+/** Who was logged in last: his page stays as it is while he logs in again. */
+function useLast(user: Me | null | undefined): Me | null {
+  const last = useRef<Me | null>(null);
+  if (user !== null && user !== undefined) last.current = user;
+  else if (left.get()) last.current = null;
+  return last.current;
+}
+
 export function App() {
   const user = useStore(me);
+  const last = useLast(user);
   // Texts are looked up while drawing: a change of language draws everything anew.
   const words = useStore(language);
   return (
     <>
-      {user === undefined ? (
+      {user === undefined && (
         <div class="waiting" role="status">
           <Mark />
         </div>
-      ) : user === null ? (
-        <LoginPage key={words} />
-      ) : (
-        <Console key={words} user={user} />
       )}
+      {/* What was being typed stays there, out of reach, for the same user; another one begins with a new page. */}
+      {user !== undefined && last !== null && (
+        <div
+          key={`${words}/${last.username}/${last.role}`}
+          class={user === null ? 'resting' : ''}
+          inert={user === null}
+        >
+          <Console user={last} active={user !== null} />
+        </div>
+      )}
+      {user === null && (last === null ? <LoginPage key={words} /> : <LoginAgain key={words} />)}
       <Notices />
     </>
   );
