@@ -22,6 +22,7 @@ const QUALITY = 0.8;
 
 const CONF = `listeners.tcp { bind = "127.0.0.1:0" }
 persistence { path = "{dir}/store.db" }
+record { topics = ["plant/#"] }
 http_server { ip_addr = "127.0.0.1", port = 0, username = "admin", password = "right-Pw" }
 auth { allow_anonymous = true, dynamic_security { enable = true, file = "{dir}/users.json" } }
 bridges.nng.pub.analytics {

@@ -1,5 +1,5 @@
-// Console sessions that survive a restart: hashes of their tokens in a file beside the store, mode 0600. Used by http.ts
-// where there is a store. What cannot be read or written costs people a login and nothing else.
+// Console sessions that survive a restart: hashes of their tokens in a file beside the store, mode 0600. Used by
+// http.ts where there is a store. What cannot be read or written costs people a login and nothing else.
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
