@@ -47,4 +47,6 @@ export const PAST_WORDS: Readonly<Record<string, string>> = {
   finished: '已完成',
   running: '运行中',
   'The session has ended. Log in to go on.': '会话已结束。请登录后继续。',
+  Retained: '保留',
+  Stop: '停止',
 };
