@@ -1,32 +1,37 @@
-// A stream of MQTT bytes cut into whole packets, which are shown one by one where they lie; what is incomplete is held
-// and counted. Used by exchange.ts for the client's side and by leg.ts for each server's. The reader may stop it in the
-// middle of a chunk. Throws ProtocolError for lengths that may not be. Source: MQTT 5.0 section 2.1.
-import { type Frame, newFrame } from '../../codec/codec.ts';
-import { readFrame } from '../../codec/frame.ts';
+// One side of an exchange cut into packets by codec/cutter.ts, with what an exchange needs beside: a packet that cannot be
+// taken now keeps its place and everything behind it, and what is held counts against the client's memory. Used by
+// clientside.ts and by leg.ts for each server. Throws ProtocolError for lengths that may not be, and where there is no
+// memory. Source: MQTT 5.0 section 2.1.
+import { ProtocolError } from '../../base/errors.ts';
+import type { Frame } from '../../codec/codec.ts';
+import { PacketCutter } from '../../codec/cutter.ts';
+import { QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
 import type { Held } from './held.ts';
 
 /** false = not now: nothing more is shown before go(). */
 export type TakePacket = (bytes: Buffer, frame: Frame) => boolean;
 
 export class Cutter {
-  private readonly frame = newFrame();
-  private maxBytes: number;
-  private readonly take: TakePacket;
+  private readonly packets: PacketCutter;
+  private readonly show: (bytes: Buffer) => boolean;
   private readonly onDone: () => void;
   private readonly held: Held;
-  private parts: Buffer[] = [];
-  private heldBytes = 0;
-  /** Bytes of the packet that is incomplete, 0 = not known. */
-  private need = 0;
+  /** Chunks that have to wait, the first one from the packet on that was not taken. */
+  private waiting: Buffer[] = [];
   private stopped = false;
   private blocked = false;
 
   /** `onDone` is called when all packets of a chunk have been shown. */
   constructor(maxBytes: number, held: Held, take: TakePacket, onDone: () => void) {
-    this.maxBytes = maxBytes;
     this.held = held;
-    this.take = take;
     this.onDone = onDone;
+    this.packets = new PacketCutter(maxBytes, (bytes) => this.claim(bytes));
+    const { frame } = this.packets;
+    this.show = (bytes) => {
+      const taken = take(bytes, frame);
+      this.blocked = !taken && !this.stopped;
+      return taken && !this.stopped;
+    };
   }
 
   get isBlocked(): boolean {
@@ -35,67 +40,53 @@ export class Cutter {
 
   /** Packets that are larger are refused from now on. */
   limit(maxBytes: number): void {
-    this.maxBytes = maxBytes;
+    this.packets.maxBytes = maxBytes;
   }
 
-  /** Takes a chunk that is the cutter's from now on. False = there is no memory for what has to be held. */
-  push(chunk: Buffer): boolean {
-    if (this.stopped) return true;
-    if (this.blocked || (this.need > 0 && this.heldBytes + chunk.length < this.need)) return this.keep(chunk);
-    let bytes = chunk;
-    if (this.parts.length > 0) {
-      bytes = Buffer.concat([...this.parts, chunk]);
-      this.letGo();
+  /** Takes a chunk that is the cutter's from now on. */
+  push(chunk: Buffer): void {
+    if (this.stopped) return;
+    if (!this.blocked) this.cut(chunk);
+    else {
+      this.claim(chunk.length);
+      this.waiting.push(chunk);
     }
-    return this.cut(bytes);
   }
 
   /** Goes on where `take` has said not now. */
-  go(): boolean {
-    if (!this.blocked || this.stopped) return true;
+  go(): void {
+    if (!this.blocked) return;
     this.blocked = false;
-    const { parts } = this;
-    this.letGo();
-    return parts.length === 0 ? true : this.cut(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+    while (!this.blocked) {
+      const chunk = this.waiting.shift();
+      if (chunk === undefined) return;
+      this.held.give(chunk.length);
+      this.cut(chunk);
+    }
   }
 
   /** Shows nothing more and gives back what is held. */
   stop(): void {
     this.stopped = true;
-    this.letGo();
+    this.blocked = false;
+    this.packets.clear();
+    for (const chunk of this.waiting) this.held.give(chunk.length);
+    this.waiting = [];
   }
 
-  private cut(bytes: Buffer): boolean {
-    const { frame, maxBytes } = this;
-    let at = 0;
-    this.need = 0;
-    while (at < bytes.length && !this.stopped) {
-      if (readFrame(bytes, at, bytes.length, frame, maxBytes) === 0) {
-        this.need = frame.end === 0 ? 0 : frame.end - at;
-        break;
-      }
-      // What `take` does may show the frame of another cutter, never this one.
-      const { end } = frame;
-      if (!this.take(bytes, frame)) {
-        this.blocked = true;
-        break;
-      }
-      at = end;
-    }
+  private cut(chunk: Buffer): void {
+    const at = this.packets.feed(chunk, this.show);
+    // What came behind the last packet is nobody's.
+    if (this.stopped) this.packets.clear();
     this.onDone();
-    return this.stopped || at >= bytes.length || this.keep(at === 0 ? bytes : bytes.subarray(at));
+    if (!this.blocked) return;
+    const rest = chunk.subarray(at);
+    this.claim(rest.length);
+    this.waiting.unshift(rest);
   }
 
-  private keep(bytes: Buffer): boolean {
-    if (!this.held.take(bytes.length)) return false;
-    this.parts.push(bytes);
-    this.heldBytes += bytes.length;
-    return true;
-  }
-
-  private letGo(): void {
-    this.held.give(this.heldBytes);
-    this.heldBytes = 0;
-    this.parts = [];
+  private claim(bytes: number): void {
+    if (bytes < 0) this.held.give(-bytes);
+    else if (!this.held.take(bytes)) throw new ProtocolError(QUOTA_EXCEEDED, 'too much memory');
   }
 }

@@ -39,8 +39,10 @@ export interface Ends {
   passToServer(leg: Leg, bytes: Buffer, start: number, end: number): void;
   /** Before anything else is written to servers. */
   flushToServers(): void;
-  /** Ends the client's connection. */
+  /** Ends the client's connection because something is wrong. */
   close(code: number, reason: string): void;
+  /** Ends it because one side wants so; servers get `farewell`, else they see a lost connection. */
+  over(reason: string, farewell: Buffer | null): void;
 }
 
 /** Why an upstream takes nothing now, as a reason code of 5.0; 0 = it does, or it will soon. */

@@ -9,43 +9,24 @@
 import type { Timer } from '../../base/clock.ts';
 import { ProtocolError } from '../../base/errors.ts';
 import type { Cell } from '../../base/metrics.ts';
-import { encodeAck } from '../../codec/ack.ts';
 import type { Frame } from '../../codec/codec.ts';
 import { decodeConnack, encodeConnect } from '../../codec/connect.ts';
 import { encodePing } from '../../codec/session.ts';
-import {
-  AUTH,
-  CONNACK,
-  type ConnackPacket,
-  type ConnectPacket,
-  PINGREQ,
-  PUBACK,
-  PUBCOMP,
-  PUBLISH,
-  PUBREC,
-  PUBREL,
-} from '../../mqtt/packet.ts';
-import { PROTOCOL_ERROR } from '../../mqtt/reason.ts';
+import { AUTH, CONNACK, type ConnackPacket, type ConnectPacket, PINGREQ } from '../../mqtt/packet.ts';
+import { PROTOCOL_ERROR, QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
 import type { Connection } from '../../transport/transport.ts';
 import { Dialing } from '../dialing.ts';
 import type { Facts } from '../facts.ts';
 import type { Peer } from '../peer.ts';
 import type { Pool } from '../pool.ts';
 import type { ProxyOptions, ProxyParts } from '../proxy.ts';
+import { Backlog, ID_COUNT } from './backlog.ts';
 import { Cutter } from './cutter.ts';
 import { outlives } from './greeting.ts';
 import type { Held } from './held.ts';
 import { Outlet } from './outlet.ts';
-
-const RETRY_FIRST_MS = 500;
-const RETRY_MOST_MS = 10_000;
-/** Ended this soon after CONNACK, this often in a row: the server does not want what this client sends. */
-const SHORT_MS = 2000;
-const SHORT_COUNT = 3;
-const DUP = 8;
-/** First byte without DUP and RETAIN. */
-const QOS_2_PUBLISH = (PUBLISH << 4) | 4;
-const ID_COUNT = 65_535;
+import { Pings } from './pings.ts';
+import { Retries } from './retries.ts';
 
 export interface LegOwner {
   /** The server has been reached; false = greet() will say when it gets CONNECT. */
@@ -85,46 +66,30 @@ export interface LegParts {
   readonly tried: string[];
 }
 
-interface Waiting {
-  readonly bytes: Buffer;
-  /** 0 = QoS 0. */
-  readonly packetId: number;
-}
-
 export type LegState = 'idle' | 'dialing' | 'greeting' | 'open' | 'down' | 'refused' | 'over';
 
 export class Leg {
   state: LegState = 'idle';
   readonly index: number;
+  /** What it has to be given, and what it has not acknowledged. */
+  readonly backlog: Backlog;
   /** Largest packet that the server takes. */
   maxPacketBytes = 268_435_460;
-  /** Code of the refusal. */
-  refusal = 0;
+  /** The server has read CONNECT and closed without CONNACK. */
+  closedUnanswered = false;
   private readonly parts: LegParts;
-  private readonly keepsCopies: boolean;
   private dialing: Dialing | null = null;
   private server: Connection | null = null;
   private outlet: Outlet | null = null;
   private cutter: Cutter | null = null;
   private peer: Peer | null = null;
   private timer: Timer | null = null;
-  private queue: Waiting[] = [];
-  /** PUBLISH above QoS 0, SUBSCRIBE and UNSUBSCRIBE on their way: a copy, or the first byte where none is kept. */
-  private sent = new Map<number, Buffer | number>();
-  /** QoS 2 exchanges past PUBREC; true = the client has sent PUBREL. */
-  private readonly releasing = new Map<number, boolean>();
-  private publishing = 0;
-  private receiveMaximum = ID_COUNT;
+
+  private readonly pings = new Pings();
   private greeted = false;
   /** The exchange has ended with this DISCONNECT, or without one (null). */
   private farewell: Buffer | null | undefined = undefined;
-  private retryMs = RETRY_FIRST_MS;
-  private upSinceMs = 0;
-  private shortCount = 0;
-  private keepAliveMs: number;
-  private wrote = false;
-  private wroteMs = 0;
-  private pingMs = -1;
+  private readonly retries = new Retries();
   /** The client takes nothing more; a packet of this server has to wait for the client. */
   private clientFull = false;
   private waitsForClient = false;
@@ -133,19 +98,12 @@ export class Leg {
   constructor(parts: LegParts) {
     this.parts = parts;
     this.index = parts.index;
-    this.keepsCopies = parts.options.topicRouting.lost === 'wait';
-    this.keepAliveMs = parts.connect.keepAlive * 1000;
+    this.backlog = new Backlog(parts.held, parts.options.topicRouting.lost === 'wait');
   }
 
   /** Whether the server keeps the session without a connection. */
   get persistent(): boolean {
     return outlives(this.parts.connect);
-  }
-
-  get hasQos2(): boolean {
-    if (this.releasing.size > 0) return true;
-    for (const one of this.sent.values()) if ((firstOf(one) & 0xf6) === QOS_2_PUBLISH) return true;
-    return false;
   }
 
   /** Dials, unless that is done or under way. */
@@ -159,29 +117,18 @@ export class Leg {
 
   /** Sends bytes of one or more packets that need no answer and may be lost with the connection; only where isReady. */
   pass(bytes: Buffer): void {
-    this.wrote = true;
+    this.pings.sent();
     this.outlet?.write(bytes);
   }
 
   /** Nothing waits: what is passed now keeps its place. */
   get isReady(): boolean {
-    return this.state === 'open' && this.queue.length === 0;
+    return this.state === 'open' && this.backlog.waitingCount === 0;
   }
 
-  /** The same for a packet with this first byte, which note() has to be told of unless it is of QoS 0. */
+  /** The same for a packet with this first byte, which the backlog has to note unless it is of QoS 0. */
   takes(first: number): boolean {
-    return this.isReady && !this.mustWait(first);
-  }
-
-  /** A packet with an identifier is about to be passed. False = there is no memory for it. */
-  note(bytes: Buffer, packetId: number): boolean {
-    const { held } = this.parts;
-    if (this.keepsCopies && !held.take(bytes.length)) return false;
-    const before = this.sent.get(packetId);
-    if (typeof before === 'object') held.give(before.length);
-    if (before === undefined && bytes[0] >> 4 === PUBLISH && !this.releasing.has(packetId)) this.publishing++;
-    this.sent.set(packetId, this.keepsCopies ? Buffer.from(bytes) : bytes[0]);
-    return true;
+    return this.isReady && !this.backlog.mustWait(first);
   }
 
   /** An acknowledgement: it has no place in the order of messages, and none in another connection. */
@@ -191,45 +138,20 @@ export class Leg {
 
   /** Takes a whole packet of the client; `packetId` 0 for QoS 0. False = there is no memory for it. */
   send(bytes: Buffer, packetId: number): boolean {
-    if (this.takes(bytes[0])) return this.transmit(bytes, packetId);
-    if (!this.parts.held.take(bytes.length)) return false;
-    // A copy: a chunk of many packets would be kept for one of them.
-    this.queue.push({ bytes: Buffer.from(bytes), packetId });
-    return true;
+    return this.takes(bytes[0]) ? this.transmit(bytes, packetId) : this.backlog.put(bytes, packetId);
   }
 
   /** PUBREL of the client. */
   release(packetId: number, bytes: Buffer): void {
-    if (!this.releasing.has(packetId)) this.publishing++;
-    this.releasing.set(packetId, true);
+    this.backlog.release(packetId);
     this.acknowledge(bytes);
   }
 
   /** What the server has acknowledged. */
   acknowledged(type: number, packetId: number, code: number): void {
-    const sent = this.sent.get(packetId);
-    if (sent !== undefined) {
-      this.sent.delete(packetId);
-      if (typeof sent === 'object') this.parts.held.give(sent.length);
-    }
-    if (type === PUBREC && code < 0x80) this.releasing.set(packetId, false);
-    else if (type === PUBCOMP) {
-      if (this.releasing.delete(packetId)) this.publishing--;
-    } else if (sent !== undefined && (type === PUBACK || type === PUBREC)) this.publishing--;
-    if (this.queue.length > 0) this.drain();
-  }
-
-  /** Packets that wait for the server. */
-  get waitingCount(): number {
-    return this.queue.length;
-  }
-
-  /** What the server was not given, or may not have got: taken out, to be refused. */
-  takeBack(): readonly { readonly first: number; readonly packetId: number }[] {
-    const list = [...this.sent].map(([packetId, one]) => ({ first: firstOf(one), packetId }));
-    for (const { bytes, packetId } of this.queue) list.push({ first: bytes[0], packetId });
-    this.drop();
-    return list;
+    const { backlog } = this;
+    backlog.acknowledged(type, packetId, code);
+    if (backlog.waitingCount > 0) this.drain();
   }
 
   /** Stops the server while the client takes nothing more. */
@@ -243,7 +165,7 @@ export class Leg {
     const { cutter } = this;
     if (cutter === null || !cutter.isBlocked) return;
     this.waitsForClient = false;
-    this.guarded(() => this.pushed(cutter.go()));
+    this.guarded(() => cutter.go());
     this.regulate();
   }
 
@@ -252,7 +174,7 @@ export class Leg {
   /** Ends it after what waits has been sent; with `farewell`, else as if the connection were lost. */
   finish(farewell: Buffer | null): void {
     const onItsWay = this.state === 'dialing' || this.state === 'greeting';
-    if (this.state !== 'open' && !(onItsWay && this.queue.length > 0)) {
+    if (this.state !== 'open' && !(onItsWay && this.backlog.waitingCount > 0)) {
       this.destroy();
       return;
     }
@@ -269,7 +191,7 @@ export class Leg {
     this.timer?.cancel();
     this.dialing?.giveUp();
     this.leave();
-    this.drop();
+    this.backlog.drop();
     this.state = 'over';
   }
 
@@ -278,23 +200,14 @@ export class Leg {
    * answer.
    */
   sweep(nowMs: number): void {
-    if (this.state !== 'open' || this.keepAliveMs === 0) return;
-    if (this.wrote) {
-      this.wrote = false;
-      this.wroteMs = nowMs;
-    }
-    if (this.pingMs >= 0 && nowMs - this.pingMs >= this.keepAliveMs) {
-      this.lost('the server does not answer', false);
-      return;
-    }
-    if (this.pingMs >= 0 || nowMs - this.wroteMs < this.keepAliveMs * 0.7) return;
-    this.pingMs = nowMs;
-    this.wroteMs = nowMs;
-    this.outlet?.write(encodePing(PINGREQ));
+    if (this.state !== 'open') return;
+    const due = this.pings.due(nowMs);
+    if (due === 'ping') this.outlet?.write(encodePing(PINGREQ));
+    else if (due === 'dead') this.lost('the server does not answer', false);
   }
 
   ponged(): void {
-    this.pingMs = -1;
+    this.pings.answered();
   }
 
   // ---- inside
@@ -342,14 +255,16 @@ export class Leg {
     this.waitsForClient = false;
     const lent = server.kind === 'memory' || server.kind === 'ws' || server.kind === 'wss';
     const here = (): boolean => this.server === server;
-    server.onEnd(() => here() && this.lost('closed by server', false));
-    server.onClose(
-      ({ by }) => here() && this.lost(by === 'error' ? 'server connection lost' : 'closed by server', false),
-    );
+    server.onEnd(() => here() && this.closed());
+    server.onClose(({ by }) => {
+      if (!here()) return;
+      if (by === 'error') this.lost('server connection lost', false);
+      else this.closed();
+    });
     server.onData((chunk) => {
       if (!here()) return;
       this.bytesIn += chunk.length;
-      this.guarded(() => this.pushed(cutter.push(lent ? Buffer.from(chunk) : chunk)));
+      this.guarded(() => cutter.push(lent ? Buffer.from(chunk) : chunk));
     });
     this.timer = proxy.clock.after(options.connectTimeoutMs, () => this.lost('no CONNACK in time', false));
     // Before 5.0 a session is cleaned again each time, or never.
@@ -362,12 +277,9 @@ export class Leg {
       work();
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.lost(`server: ${error.message}`, true);
+      if (error.reasonCode === QUOTA_EXCEEDED) this.parts.owner.outOfMemory();
+      else this.lost(`server: ${error.message}`, true);
     }
-  }
-
-  private pushed(kept: boolean): void {
-    if (!kept) this.parts.owner.outOfMemory();
   }
 
   private packet(bytes: Buffer, frame: Frame): boolean {
@@ -397,7 +309,6 @@ export class Leg {
     const answer = decodeConnack(bytes, frame, connect.version);
     this.timer?.cancel();
     if (answer.reasonCode !== 0) {
-      this.refusal = answer.reasonCode;
       this.leave();
       this.state = 'refused';
       owner.legRefused(this, answer);
@@ -406,59 +317,44 @@ export class Leg {
     const again = this.greeted;
     this.greeted = true;
     this.state = 'open';
-    this.upSinceMs = proxy.clock.mono();
-    this.wroteMs = this.upSinceMs;
-    this.pingMs = -1;
-    this.receiveMaximum = answer.properties?.receiveMaximum ?? ID_COUNT;
+    const nowMs = proxy.clock.mono();
+    this.retries.opened(nowMs);
+    this.backlog.receiveMaximum = answer.properties?.receiveMaximum ?? ID_COUNT;
     this.maxPacketBytes = answer.properties?.maximumPacketSize ?? 268_435_460;
-    this.keepAliveMs = (answer.properties?.serverKeepAlive ?? connect.keepAlive) * 1000;
+    this.pings.begin((answer.properties?.serverKeepAlive ?? connect.keepAlive) * 1000, nowMs);
     this.parts.sessions.value++;
     owner.legUp(this, answer, again);
     if (this.state !== 'open') return;
-    this.sendAgain();
+    for (const bytes of this.backlog.again(connect.version)) this.pass(bytes);
     this.drain();
   }
 
-  /** What the server has not acknowledged, in its order [MQTT-4.4.0-1]. */
-  private sendAgain(): void {
-    const { version } = this.parts.connect;
-    for (const one of this.sent.values()) {
-      if (typeof one === 'number') continue;
-      const copy = Buffer.from(one);
-      if (copy[0] >> 4 === PUBLISH) copy[0] |= DUP;
-      this.pass(copy);
-    }
-    for (const [packetId, released] of this.releasing) if (released) this.pass(encodeAck(version, PUBREL, packetId));
-  }
-
-  private mustWait(first: number): boolean {
-    return first >> 4 === PUBLISH && (first & 6) !== 0 && this.publishing >= this.receiveMaximum; // [MQTT-3.3.4-9]
-  }
-
   private transmit(bytes: Buffer, packetId: number): boolean {
-    if (packetId !== 0 && !this.note(bytes, packetId)) return false;
+    if (packetId !== 0 && !this.backlog.note(bytes, packetId)) return false;
     this.pass(bytes);
     return true;
   }
 
   private drain(): void {
-    let count = 0;
-    const { queue, parts } = this;
-    while (this.state === 'open' && count < queue.length && !this.mustWait(queue[count].bytes[0])) {
-      const { bytes, packetId } = queue[count++];
-      parts.held.give(bytes.length);
+    while (this.state === 'open') {
+      const next = this.backlog.next();
+      if (next === null) break;
       // The memory has just been given back.
-      this.transmit(bytes, packetId);
+      this.transmit(next.bytes, next.packetId);
     }
-    if (count > 0) this.queue = queue.slice(count);
     if (this.farewell === undefined || this.state !== 'open') return;
-    if (this.queue.length > 0) return;
+    if (this.backlog.waitingCount > 0) return;
     const { server, farewell } = this;
     if (farewell !== null) this.outlet?.write(farewell);
     this.timer?.cancel();
     this.leave(server);
-    this.drop();
+    this.backlog.drop();
     this.state = 'over';
+  }
+
+  private closed(): void {
+    this.closedUnanswered = this.state === 'greeting';
+    this.lost('closed by server', false);
   }
 
   private lost(reason: string, broken: boolean): void {
@@ -471,13 +367,10 @@ export class Leg {
       return;
     }
     this.state = 'down';
-    const short = wasOpen && clock.mono() - this.upSinceMs < SHORT_MS;
-    this.shortCount = short ? this.shortCount + 1 : wasOpen ? 0 : this.shortCount;
-    if (wasOpen && !short) this.retryMs = RETRY_FIRST_MS;
-    this.parts.owner.legLost(this, reason, broken || this.shortCount >= SHORT_COUNT);
+    const pointless = wasOpen && this.retries.lost(clock.mono());
+    this.parts.owner.legLost(this, reason, broken || pointless);
     if ((this.state as LegState) !== 'down') return;
-    this.timer = clock.after(this.retryMs, () => {
-      this.retryMs = Math.min(this.retryMs * 2, RETRY_MOST_MS);
+    this.timer = clock.after(this.retries.nextMs(), () => {
       this.state = 'dialing';
       void this.dial();
     });
@@ -497,20 +390,4 @@ export class Leg {
     else ending.end();
     if (peer !== null) this.parts.pool.release(peer);
   }
-
-  /** Gives up what waits and what is under way. */
-  private drop(): void {
-    const { held } = this.parts;
-    for (const { bytes } of this.queue) held.give(bytes.length);
-    for (const one of this.sent.values()) {
-      if (typeof one === 'object') held.give(one.length);
-      if (firstOf(one) >> 4 === PUBLISH) this.publishing--;
-    }
-    this.queue = [];
-    this.sent = new Map();
-  }
-}
-
-function firstOf(sent: Buffer | number): number {
-  return typeof sent === 'number' ? sent : sent[0];
 }

@@ -84,7 +84,7 @@ export class Publishes {
     const { qos, packetId } = scan;
     const leg = ends.leg(ends.table.owner(topic));
     if (leg?.takes(bytes[start]) === true && end - start <= leg.maxPacketBytes) {
-      if (qos > 0 && !leg.note(bytes.subarray(start, end), packetId)) {
+      if (qos > 0 && !leg.backlog.note(bytes.subarray(start, end), packetId)) {
         this.refuse(qos, packetId, QUOTA_EXCEEDED);
         return;
       }
