@@ -9,6 +9,7 @@
 //   connect.ts    CONNECT and CONNACK (MQTT 5.0 sections 3.1 and 3.2, 3.1.1 the same, 3.1 sections 3.1 and 3.2)
 //   cutter.ts     Whole packets out of the chunks of a connection
 //   frame.ts      The fixed header (MQTT 5.0 section 2.1, 3.1.1 section 2.2)
+//   hint.ts       What a peer that does not speak MQTT seems to speak: a word for the log
 //   packet.ts     Any Control Packet but PUBLISH by its type: the one switch between bytes and packets
 //   property.ts   MQTT 5.0 properties (section 2.2.2): a Property Length, then identifier and value
 //   publish.ts    PUBLISH (MQTT 5.0 section 3.3, 3.1.1 section 3.3), the packet everything else exists for

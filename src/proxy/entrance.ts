@@ -3,6 +3,7 @@
 // files are others. Counts survive both.
 import type { Timer } from '../base/clock.ts';
 import type { Cell } from '../base/metrics.ts';
+import { hintFor } from '../codec/hint.ts';
 import type { Bound, Connection } from '../transport/transport.ts';
 import { type AccessLog, type Entry, FAULTS } from './accesslog.ts';
 import { addressFacts } from './facts.ts';
@@ -140,6 +141,12 @@ export class Entrance {
 
   connackSeen(reasonCode: number): void {
     this.parts.metrics.cell(M.connack, { proxy: this.name, code: String(reasonCode) }).value++;
+  }
+
+  /** Somebody begins with something else than CONNECT: a person should see what it seems to be. */
+  strangerSeen(remote: string, bytes: Buffer): void {
+    const hint = hintFor(bytes, 0, bytes.length);
+    this.parts.log('warn', 'CON-NOT-MQTT', { remote, proxy: this.name, hint });
   }
 
   /** A client is refused for want of file descriptors: the first in a while is worth a line in the log. */

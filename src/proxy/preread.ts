@@ -11,6 +11,14 @@ import { PACKET_TOO_LARGE } from '../mqtt/reason.ts';
 /** `tls` and `not-mqtt` are bytes of another protocol, the others a CONNECT that cannot be taken. */
 export type PrereadResult = 'more' | 'complete' | 'tls' | 'not-mqtt' | 'malformed' | 'too-large';
 
+/** Why a first packet is not taken. */
+export const UNTAKEN = {
+  tls: 'TLS on a port for plain connections',
+  'not-mqtt': 'not MQTT',
+  malformed: 'malformed CONNECT',
+  'too-large': 'CONNECT is too large',
+} as const;
+
 /** Length of the name and the name, as they begin the packet's body. */
 const NAMES = [Buffer.from('\0\x04MQTT'), Buffer.from('\0\x06MQIsdp')];
 /** A handshake record of any version of TLS. */

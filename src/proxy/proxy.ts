@@ -5,64 +5,76 @@
 // balancing.
 //
 // Map (made by `make docs`):
-//   accesslog.ts            The access log of the proxy: one line for each connection, in NGINX's escaping or as JSON
-//   balance.ts              Which peer gets the next connection: NGINX's methods for streams
-//   clienthello.ts          The server name a TLS client asks for, read from its first message without answering it
-//   connack.ts              Watches what a server sends until its CONNACK: result
-//   datagrams.ts            A proxy for datagrams (`protocol = udp`)
-//   dialing.ts              From a pool to a connection: dials one server after the other until one takes the client
-//   entrance.ts             One configured proxy: its listener, its rules, its limits, and the clients that are in
-//   facts.ts                What is known of a client when it is routed: fields of its CONNECT, its address, its TLS
-//   filter.ts               What a client may publish and subscribe to behind a proxy with `inspect`
-//   guard.ts                The filter of one client at work: takes what both sides send
-//   health.ts               Active health checks
-//   inspect.ts              Every packet between one client and its server, with `inspect`
-//   layout.ts               Where the fields of a CONNECT stand
-//   limits.ts               Limits of a proxy: connections of one key at a time, and events a second
-//   logformat.ts            Lines of the access log in the form that the configuration chooses: text, json
-//   map.ts                  Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares
-//   metrics.ts              The metrics of the proxy, each once: name, text, type, unit
-//   ownfault.ts             Failures to reach a server that are this process's own: they say nothing about the server
-//   packetstream.ts         A stream of MQTT bytes cut into packets, each of which may be passed on
-//   peer.ts                 One address of a server of a pool: what balancing
-//   pool.ts                 A pool of servers (`upstreams.<name>`): its peers, who of them is chosen
-//   preread.ts              Reads a client's first packet without consuming it: decides, after every chunk
-//   proxies.ts              All proxies and pools of a gateway: started, changed on reload and stopped together
-//   publishhead.ts          The variable header of a PUBLISH
-//   relay.ts                One client of a proxy, from its acceptance to its line in the access log
-//   rewrite.ts              A CONNECT with other values for client id, user name and password
-//   ring.ts                 The points of consistent hashing: 160 for each unit of weight of a server
-//   route.ts                Which upstream a client goes to: the first route whose conditions all fit, then the map
-//   rules.ts                A proxy's configuration made ready for use: one snapshot
-//   session.ts              An open session of a client with a server: the two connections joined, CONNACK looked at
-//   splice.ts               Two connections joined: what comes in on one goes out on the other, both ways
-//   tally.ts                The bytes of one client, from it and to it: added up over the stages of its connection
-//   tap.ts                  A connection that is handed to the built-in broker and still counted here
-//   template.ts             Templates such as "ng-${clientid}": taken apart once, filled in for every client
-//   tlsfacts.ts             What the TLS of one client says: protocol, cipher, names, and the fields of its certificate
-//   verdict.ts              What becomes of a CONNECT: refused, or sent on to an upstream in the form the rules give it
-//   discovery/consul.ts     Servers from Consul: the healthy instances of a service, followed by blocking queries
-//   discovery/discovery.ts  Keeps the servers of a pool up to date from a source outside the configuration
-//   discovery/dns.ts        Servers from the DNS: the addresses of a name
-//   discovery/file.ts       Servers from a file that is looked at again and again
-//   discovery/found.ts      A server that a source names, and the checks every source's answer goes through: addresses
-//   discovery/http.ts       Servers from a document that a web server gives
-//   discovery/listed.ts     Servers out of a parsed document
-//   topics/answers.ts       Answers of several servers that the client gets as one: SUBACK
-//   topics/arrivals.ts      What servers send to the client of an exchange: messages under identifiers of the client's
-//   topics/cutter.ts        A stream of MQTT bytes cut into whole packets, which are shown one by one where they lie
-//   topics/deliveries.ts    Packet identifiers of messages on their way from several servers to one client
-//   topics/ends.ts          What the parts of one client's exchange share: its servers, the way to the client
-//   topics/exchange.ts      One client with the servers of several upstreams, each for its topics
-//   topics/exchanges.ts     What the clients of one proxy with `topics` share: their memory
-//   topics/greeting.ts      The CONNECT that each server of a client gets
-//   topics/held.ts          Memory that clients of a proxy with `topics` hold: what waits for a server
-//   topics/leg.ts           The session of one client with one server of several: dialled when first needed
-//   topics/outlet.ts        What goes out on one connection that several others write to
-//   topics/publishes.ts     What a client publishes, led to the server of its topic
-//   topics/requests.ts      SUBSCRIBE, UNSUBSCRIBE and PUBREL of a client
-//   topics/run.ts           Packets that follow each other unchanged in one buffer and go the same way
-//   topics/table.ts         Which upstream a topic belongs to, and which ones a Topic Filter may reach
+//   accesslog.ts             The access log of the proxy: one line for each connection, in NGINX's escaping or as JSON
+//   balance.ts               Which peer gets the next connection: NGINX's methods for streams
+//   clienthello.ts           The server name a TLS client asks for, read from its first message without answering it
+//   connack.ts               Watches what a server sends until its CONNACK: result
+//   datagrams.ts             A proxy for datagrams (`protocol = udp`)
+//   dialing.ts               From a pool to a connection: dials one server after the other until one takes the client
+//   entrance.ts              One configured proxy: its listener, its rules, its limits, and the clients that are in
+//   facts.ts                 What is known of a client when it is routed: fields of its CONNECT, its address, its TLS
+//   filter.ts                What a client may publish and subscribe to behind a proxy with `inspect`
+//   guard.ts                 The filter of one client at work: takes what both sides send
+//   health.ts                Active health checks
+//   inspect.ts               Every packet between one client and its server, with `inspect`
+//   layout.ts                Where the fields of a CONNECT stand
+//   limits.ts                Limits of a proxy: connections of one key at a time, and events a second
+//   logformat.ts             Lines of the access log in the form that the configuration chooses: text, json
+//   map.ts                   Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares
+//   metrics.ts               The metrics of the proxy, each once: name, text, type, unit
+//   ownfault.ts              Failures to reach a server that are this process's own: they say nothing about the server
+//   packetstream.ts          A stream of MQTT bytes cut into packets, each of which may be passed on
+//   peer.ts                  One address of a server of a pool: what balancing
+//   pool.ts                  A pool of servers (`upstreams.<name>`): its peers, who of them is chosen
+//   preread.ts               Reads a client's first packet without consuming it: decides, after every chunk
+//   proxies.ts               All proxies and pools of a gateway: started, changed on reload and stopped together
+//   publishhead.ts           The variable header of a PUBLISH
+//   relay.ts                 One client of a proxy, from its acceptance to its line in the access log
+//   rewrite.ts               A CONNECT with other values for client id, user name and password
+//   ring.ts                  The points of consistent hashing: 160 for each unit of weight of a server
+//   route.ts                 Which upstream a client goes to: the first route whose conditions all fit, then the map
+//   rules.ts                 A proxy's configuration made ready for use: one snapshot
+//   session.ts               An open session of a client with a server: the two connections joined, CONNACK looked at
+//   splice.ts                Two connections joined: what comes in on one goes out on the other, both ways
+//   tally.ts                 The bytes of one client, from it and to it: added up over the stages of its connection
+//   tap.ts                   A connection that is handed to the built-in broker and still counted here
+//   template.ts              Templates such as "ng-${clientid}": taken apart once, filled in for every client
+//   tlsfacts.ts              What the TLS of one client says: protocol, cipher
+//   verdict.ts               What becomes of a CONNECT
+//   discovery/consul.ts      Servers from Consul: the healthy instances of a service, followed by blocking queries
+//   discovery/discovery.ts   Keeps the servers of a pool up to date from a source outside the configuration
+//   discovery/dns.ts         Servers from the DNS: the addresses of a name
+//   discovery/file.ts        Servers from a file that is looked at again and again
+//   discovery/found.ts       A server that a source names, and the checks every source's answer goes through: addresses
+//   discovery/http.ts        Servers from a document that a web server gives
+//   discovery/listed.ts      Servers out of a parsed document
+//   topics/answers.ts        Answers of several servers that the client gets as one: SUBACK
+//   topics/arrivals.ts       What servers send to the client of an exchange: messages under identifiers of the client's
+//   topics/attendance.ts     What it means for a client of an exchange that one of its servers comes, comes back
+//   topics/backlog.ts        What one server of a client has still to be given
+//   topics/clientpackets.ts  What a client sends once its exchange is open, packet by packet
+//   topics/clientside.ts     The client's end of an exchange: its bytes cut into packets on the way in
+//   topics/cutter.ts         One side of an exchange cut into packets by codec/cutter.ts
+//   topics/deliveries.ts     Packet identifiers of messages on their way from several servers to one client
+//   topics/ends.ts           What the parts of one client's exchange share: its servers, the way to the client
+//   topics/exchange.ts       One client with the servers of several upstreams, each for its topics
+//   topics/exchanges.ts      What the clients of one proxy with `topics` share: their memory
+//   topics/greeting.ts       The CONNECT that each server of a client gets
+//   topics/held.ts           Memory that clients of a proxy with `topics` hold: what waits for a server
+//   topics/leg.ts            The session of one client with one server of several: dialled when first needed
+//   topics/legs.ts           The sessions of one client with servers, one for each upstream of its table
+//   topics/loan.ts           What is read for an exchange, into buffers that are used again
+//   topics/opening.ts        The beginning of an exchange: the sessions that are needed at once are opened
+//   topics/outlet.ts         What goes out on one connection that several others write to
+//   topics/owners.ts         Upstreams of topics by the bytes of their names
+//   topics/pings.ts          When a server of several gets PINGREQ: the client's own packets may all go to the others
+//   topics/publishes.ts      What a client publishes, led to the server of its topic
+//   topics/requests.ts       SUBSCRIBE, UNSUBSCRIBE and PUBREL of a client
+//   topics/retries.ts        How long a server that was lost is left alone, and when it makes no sense to try again
+//   topics/run.ts            Packets that follow each other unchanged in one buffer and go the same way
+//   topics/serverpackets.ts  What the servers of an exchange send, packet by packet
+//   topics/silence.ts        When a client of an exchange has been silent for too long
+//   topics/table.ts          Which upstream a topic belongs to, and which ones a Topic Filter may reach
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';

@@ -1,5 +1,5 @@
-// One client of a proxy, from its acceptance to its line in the access log.
-// Made by entrance.ts. The rules are those of the moment it came: a reload does not change them under a connection.
+// One client of a proxy, from its acceptance to its line in the access log. Made by entrance.ts. The rules are those of
+// the moment it came: a reload does not change them under a connection.
 //
 //   reading --CONNECT--> judged --local--> handed to the broker (tap.ts)
 //      |                   |-----server--> dialing --connected--> open (session.ts) --> over
@@ -25,7 +25,7 @@ import { type ConnectLayout, readLayout } from './layout.ts';
 import type { Out } from './packetstream.ts';
 import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
-import { Preread } from './preread.ts';
+import { Preread, UNTAKEN } from './preread.ts';
 import { LOCAL } from './proxy.ts';
 import type { Rules } from './rules.ts';
 import { type Load, Session } from './session.ts';
@@ -57,6 +57,7 @@ export class Relay {
   private session: Session | Exchange | null = null;
   private tap: Tap | null = null;
   private guard: Guard | null = null;
+
   constructor(home: Entrance, rules: Rules, client: Connection) {
     this.home = home;
     this.rules = rules;
@@ -69,6 +70,11 @@ export class Relay {
 
   get remoteAddress(): string {
     return this.client.remoteAddress;
+  }
+
+  /** null = no CONNECT has been read. */
+  private get version(): Version | null {
+    return this.facts.version === 0 ? null : this.facts.version;
   }
 
   start(): void {
@@ -121,23 +127,18 @@ export class Relay {
   private read(preread: Preread, chunk: Buffer): void {
     if (this.state !== 'reading') return;
     const result = preread.push(chunk);
-    switch (result) {
-      case 'more':
-        return;
-      case 'complete':
-        this.connect(preread);
-        return;
-      case 'tls':
-      case 'not-mqtt':
-        if (this.rules.options.nonMqtt === 'pass') this.foreign(preread.bytes, result === 'tls');
-        else this.refuse(400, result === 'tls' ? 'TLS on a port for plain connections' : 'not MQTT', null, 0);
-        return;
-      case 'malformed':
-        this.refuse(400, 'malformed CONNECT', null, 0);
-        return;
-      case 'too-large':
-        this.refuse(400, 'CONNECT is too large', null, 0);
+    if (result === 'more') return;
+    if (result === 'complete') {
+      this.connect(preread);
+      return;
     }
+    const isForeign = result === 'tls' || result === 'not-mqtt';
+    if (isForeign && this.rules.options.nonMqtt === 'pass') {
+      this.foreign(preread.bytes, result === 'tls');
+      return;
+    }
+    if (isForeign) this.home.strangerSeen(this.client.remote, preread.bytes);
+    this.refuse(400, UNTAKEN[result], null, 0);
   }
 
   private leftEarly(): void {
@@ -201,7 +202,6 @@ export class Relay {
   // ---- towards a server
 
   private send(upstream: string | null, load: Load): void {
-    const version = this.facts.version === 0 ? null : this.facts.version;
     if (upstream === null) {
       this.refuse(403, 'no route fits', null, 0);
       return;
@@ -217,7 +217,7 @@ export class Relay {
     }
     const pool = this.home.pool(upstream);
     if (pool === undefined) {
-      this.refuse(500, `no upstream ${upstream}`, version, SERVER_UNAVAILABLE);
+      this.refuse(500, `no upstream ${upstream}`, this.version, SERVER_UNAVAILABLE);
       return;
     }
     this.state = 'dialing';
@@ -279,12 +279,11 @@ export class Relay {
     if (reached === null) {
       if (dialing.outOfDescriptors) {
         this.home.outOfDescriptors();
-        this.refuse(503, OUT_OF_DESCRIPTORS, this.facts.version === 0 ? null : this.facts.version, SERVER_UNAVAILABLE);
+        this.refuse(503, OUT_OF_DESCRIPTORS, this.version, SERVER_UNAVAILABLE);
         return;
       }
       if (this.tried.length === 0) this.tried = [pool.options.name];
-      const { version } = this.facts;
-      this.refuse(502, 'no server can be reached', version === 0 ? null : version, SERVER_UNAVAILABLE);
+      this.refuse(502, 'no server can be reached', this.version, SERVER_UNAVAILABLE);
       return;
     }
     this.peer = reached.peer;
@@ -313,9 +312,8 @@ export class Relay {
 
   /** Reads every packet of this client from now on; null = nothing is to be looked at. */
   private guarding(passage: Passage | null, toServer: Out, toClient: Out, hold: (on: boolean) => void): Guard | null {
-    const { home } = this;
-    const { version } = this.facts;
-    if (passage === null || passage.filter === null || version === 0) return null;
+    const { home, version } = this;
+    if (passage === null || passage.filter === null || version === null) return null;
     this.guard = new Guard({
       filter: passage.filter,
       version,
@@ -334,8 +332,7 @@ export class Relay {
 
   /** The filter met what is no MQTT, or what the rules end a session for. */
   private broken(error: ProtocolError, toClient: Out): void {
-    const { facts } = this;
-    if (facts.version === 5)
+    if (this.version === 5)
       // [MQTT-4.13.1-1]
       toClient(encodeDisconnect(5, { type: DISCONNECT, reasonCode: error.reasonCode, properties: null }));
     if (this.session === null) this.client.end();

@@ -6,6 +6,7 @@ import { Writer } from '../base/writer.ts';
 import type { ListenerContext } from '../broker/broker.ts';
 import type { Frame } from '../codec/codec.ts';
 import { ConnectError, encodeRefusal } from '../codec/connect.ts';
+import { hintFor } from '../codec/hint.ts';
 import { decodePacket } from '../codec/packet.ts';
 import { encodeDisconnect } from '../codec/session.ts';
 import type { Hold } from '../mqtt/message.ts';
@@ -19,7 +20,6 @@ import {
 } from '../mqtt/reason.ts';
 import type { CloseReason, Connection } from '../transport/transport.ts';
 import { Admission } from './admission.ts';
-import { hintFor } from './hint.ts';
 import type { Opened } from './opening.ts';
 import type { Arriving, ServedPeer } from './peer.ts';
 import { type PacketHandler, Reader } from './reader.ts';

@@ -22,7 +22,6 @@
 //   exclusive.ts      Exclusive subscriptions: $exclusive/<filter> is granted to one session at a time
 //   firstpacket.ts    The first packet of a connection by itself
 //   held.ts           How much may wait for acknowledgements that something holds back
-//   hint.ts           What a peer that does not speak MQTT seems to speak: a word for the log
 //   intake.ts         The one buffer that all connections of a broker read to
 //   named.ts          The topic of each PUBLISH of one connection: by its bytes or its alias
 //   opening.ts        The session that a client gets: an older connection of its client id ends

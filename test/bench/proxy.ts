@@ -1,7 +1,10 @@
 // What the proxy costs: the same load on a mosquitto directly, through nginx's stream module and through the proxy of the built gateway,
 // interleaved in one run, medians. Latencies are of messages that pass the proxy twice (publisher to broker, broker to subscriber).
-//   npx tsx test/bench/proxy.ts [--rounds N] [--seconds N] [--only NAME[,NAME]] [--dist FOLDER] [--plain: preread = false too] [--inspect] [--topics]
-// Needs mosquitto, and nginx with its stream module for the comparison; the load generator is `tidegate bench`.
+//   npx tsx test/bench/proxy.ts [--rounds N] [--seconds N] [--only NAME[,NAME]] [--dist FOLDER] [--plain: preread = false too] [--inspect]
+//     [--topics] [--web: WebSocket in front, beside the same two proxies over TCP] [--before FOLDER: the proxy of another build too]
+//     [--bare: a bare loop in the place of mosquitto, which leaves the processor to the proxy]
+// Needs mosquitto, and nginx with its stream module for the comparison; the load generator is `tidegate bench`. The processor time a
+// message is that of the proxy alone, for both passes.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -97,14 +100,34 @@ stream {
   return run('nginx', port, command, ['-c', write('nginx.conf', conf), '-p', folder]);
 }
 
-async function tidegate(dist: string, broker: number, more: string, name: string): Promise<Place> {
+async function bare(): Promise<Place> {
+  const port = await freePort();
+  return run('direct', port, process.execPath, [
+    '--import',
+    'tsx',
+    path.join(root, 'test/bench/bare.ts'),
+    String(port),
+  ]);
+}
+
+async function tidegate(dist: string, broker: number, more: string, name: string, pool = ''): Promise<Place> {
   const port = await freePort();
   const conf = `persistence { enable = false }
 log { level = warn, to = [console], format = json }
-upstreams.brokers { servers = [ { addr = "127.0.0.1:${broker}" } ] }
+upstreams.brokers { servers = [ { addr = "127.0.0.1:${broker}" } ], ${pool} }
 proxy.bench { bind = "127.0.0.1:${port}", default = brokers, ${more} }
 `;
   return run(name, port, process.execPath, [path.join(dist, 'main.js'), 'start', '-c', write(`${name}.conf`, conf)]);
+}
+
+/** A proxy whose clients come by `protocol`, behind one that takes the load by TCP: the processor time is that of the former. */
+async function chained(dist: string, broker: number, protocol: 'tcp' | 'ws'): Promise<Place[]> {
+  const behind = await tidegate(dist, broker, `protocol = ${protocol}`, `${protocol}-front`);
+  const first = await tidegate(dist, behind.port, '', `${protocol}-first`, `protocol = ${protocol}`);
+  return [
+    { name: protocol, port: first.port, child: behind.child },
+    { name: '', port: 0, child: first.child },
+  ];
 }
 
 /** Seconds of processor time of a process and its children, 0 where the system does not tell. */
@@ -154,13 +177,16 @@ async function main(): Promise<void> {
       inspect: { type: 'boolean', default: false },
       topics: { type: 'boolean', default: false },
       plain: { type: 'boolean', default: false },
+      web: { type: 'boolean', default: false },
+      before: { type: 'string' },
+      bare: { type: 'boolean', default: false },
     },
   });
   const commands = [program('mosquitto'), program('nginx')];
   if (commands[0] === null) throw new Error('mosquitto is not installed');
   const places: Place[] = [];
   try {
-    const broker = await mosquitto(commands[0]);
+    const broker = values.bare ? await bare() : await mosquitto(commands[0]);
     places.push(broker);
     const other = commands[1] === null ? null : await nginx(commands[1], broker.port);
     if (other === null) console.error('nginx with its stream module is not installed: no comparison');
@@ -171,31 +197,41 @@ async function main(): Promise<void> {
     if (values.topics) {
       const rules = 'topics = [ { filter = "other/#", upstream = brokers } ]';
       places.push(await tidegate(values.dist, broker.port, rules, 'topics'));
+      if (values.before !== undefined) places.push(await tidegate(values.before, broker.port, rules, 'topics before'));
     }
+    if (values.before !== undefined) places.push(await tidegate(values.before, broker.port, '', 'before'));
+    if (values.web)
+      for (const protocol of ['tcp', 'ws'] as const)
+        places.push(...(await chained(values.dist, broker.port, protocol)));
+    const shown = places.filter((place) => place.name !== '');
     const wanted = values.only?.split(',');
     const figures = new Map<string, number[]>();
+    const times = new Map<string, number[]>();
     for (let round = 1; round <= Number(values.rounds); round++) {
       for (const scenario of SCENARIOS.filter((s) => wanted?.includes(s.name) ?? true)) {
-        for (const place of places) {
+        for (const place of shown) {
           const cpu = cpuSeconds(place);
           const result = await load(values.dist, place, scenario, Number(values.seconds));
-          const used = (cpuSeconds(place) - cpu) / Number(values.seconds);
+          const spent = cpuSeconds(place) - cpu;
+          const used = spent / Number(values.seconds);
+          const usEach = (spent * 1e6) / Math.max(1, result.received);
           const x = scenario.measure === 'p50' ? result.latencyUs.p50 : result.receivedPerSecond;
           const key = `${scenario.name} ${place.name}`;
           figures.set(key, [...(figures.get(key) ?? []), x]);
+          times.set(key, [...(times.get(key) ?? []), usEach]);
           console.error(
-            `round ${round}  ${scenario.name.padEnd(8)} ${place.name.padEnd(9)} ${amount(scenario, x).padStart(10)}  lost ${result.lost}  core ${Math.round(used * 100)} %`,
+            `round ${round}  ${scenario.name.padEnd(8)} ${place.name.padEnd(9)} ${amount(scenario, x).padStart(10)}  lost ${result.lost}  core ${Math.round(used * 100)} %  ${usEach.toFixed(2)} us each`,
           );
         }
       }
     }
-    console.log(
-      `| path | ${places.map((place) => place.name).join(' | ')} |\n|---|${places.map(() => '---|').join('')}`,
-    );
+    console.log(`| path | ${shown.map((place) => place.name).join(' | ')} |\n|---|${shown.map(() => '---|').join('')}`);
     for (const scenario of SCENARIOS) {
-      const row = places.map((place) => figures.get(`${scenario.name} ${place.name}`));
+      const row = shown.map((place) => figures.get(`${scenario.name} ${place.name}`));
       if (row[0] === undefined) continue;
+      const used = shown.map((place) => times.get(`${scenario.name} ${place.name}`));
       console.log(`| ${scenario.text} | ${row.map((xs) => amount(scenario, median(xs ?? [0]))).join(' | ')} |`);
+      console.log(`| processor time | ${used.map((xs) => `${median(xs ?? [0]).toFixed(2)} us`).join(' | ')} |`);
     }
   } finally {
     for (const { child } of places) child?.kill('SIGTERM');

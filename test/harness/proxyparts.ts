@@ -1,6 +1,7 @@
 // What tests of the proxy start from: options with their defaults, CONNECT bytes, and parts that need no sockets (connections live in a
 // MemoryNetwork, under "host:port"). Used by test/proxy/.
-import { nullLog } from '../../src/base/log.ts';
+import type { Fields, Level } from '../../src/base/log.ts';
+import type { MsgId } from '../../src/base/messages.ts';
 import { Metrics } from '../../src/base/metrics.ts';
 import { encodeConnect } from '../../src/codec/connect.ts';
 import { CONNECT, type ConnectPacket } from '../../src/mqtt/packet.ts';
@@ -167,6 +168,8 @@ export const OPEN_FILTER: FilterOptions = {
 };
 
 export interface MemoryParts {
+  /** Log lines so far. */
+  readonly logged: { level: Level; id: MsgId; fields?: Fields }[];
   readonly parts: ProxyParts;
   readonly clock: FakeClock;
   readonly metrics: Metrics;
@@ -205,13 +208,14 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
     return text;
   };
   const local: Connection[] = [];
+  const logged: MemoryParts['logged'] = [];
   const nothing = async (): Promise<never> => {
     throw new Error('no datagrams here');
   };
   const parts: ProxyParts = {
     clock,
     metrics,
-    log: nullLog,
+    log: (level, id, fields) => logged.push({ level, id, fields }),
     env,
     local: (connection) => local.push(connection),
     transports: {
@@ -245,7 +249,7 @@ export function memoryParts(env: Readonly<Record<string, string>> = {}): MemoryP
       proxyHeader: (version) => encodeProxyHeader(version, null, null),
     },
   };
-  return { parts, clock, metrics, network, dialled, names, records, web, files, local };
+  return { parts, clock, metrics, network, dialled, names, records, web, files, local, logged };
 }
 
 function placeOf(target: DialTarget): string {

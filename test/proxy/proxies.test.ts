@@ -447,10 +447,14 @@ describe('inspection', () => {
 });
 
 describe('bytes that are no MQTT', () => {
-  it('are refused at once', async () => {
-    const { send, dialled } = await proxy();
-    await (await send(Buffer.from('GET / HTTP/1.1\r\n'))).closed();
+  it.each([
+    ['HTTP', Buffer.from('GET / HTTP/1.1\r\n'), 'this looks like HTTP on an MQTT port'],
+    ['TLS', Buffer.from('1603010101', 'hex'), 'this looks like TLS on a plain port'],
+  ])('are refused at once, with a hint in the log: %s', async (_name, bytes, hint) => {
+    const { send, dialled, logged } = await proxy();
+    await (await send(bytes)).closed();
     expect(dialled).toEqual([]);
+    expect(logged.filter(({ id }) => id === 'CON-NOT-MQTT')).toMatchObject([{ level: 'warn', fields: { hint } }]);
   });
 
   it('are passed on with non_mqtt = pass, by the lists and routes that need no CONNECT', async () => {

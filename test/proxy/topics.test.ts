@@ -5,6 +5,7 @@ import { newFrame } from '../../src/codec/codec.ts';
 import { readFrame } from '../../src/codec/frame.ts';
 import * as types from '../../src/mqtt/packet.ts';
 import type { Properties } from '../../src/mqtt/property.ts';
+import { matches } from '../../src/mqtt/topic.ts';
 import { Proxies } from '../../src/proxy/proxies.ts';
 import type { ProxyOptions, TopicRoutingOptions } from '../../src/proxy/proxy.ts';
 import { TopicTable } from '../../src/proxy/topics/table.ts';
@@ -20,6 +21,7 @@ import {
   settled,
   upstreamOptions,
 } from '../harness/proxyparts.ts';
+import { Random } from '../harness/random.ts';
 
 const RULES = [
   { filter: 'plant/+/alarm/#', upstream: 'alarms', clientId: null },
@@ -236,7 +238,7 @@ describe('a table of topics', () => {
     ['$SYS/x/y', 'sys'],
     ['$SYS/y', 'main'],
   ])('gives %s to %s', (topic, upstream) => {
-    expect(table.upstreams[table.owner(topic)]).toBe(upstream);
+    expect(table.upstreams[table.owner(Buffer.from(topic))]).toBe(upstream);
   });
 
   it.each([
@@ -255,7 +257,34 @@ describe('a table of topics', () => {
   });
 });
 
+describe('owners of topics', () => {
+  it('are those of the rules for more topics than are remembered, whichever comes again, and for long ones', () => {
+    const table = new TopicTable(RULES, 'main');
+    const random = new Random(5);
+    const expected = (topic: string): string => RULES.find(({ filter }) => matches(filter, topic))?.upstream ?? 'main';
+    for (let i = 0; i < 20_000; i++) {
+      const tail = random.below(20) === 0 ? 'x'.repeat(255 + random.below(3)) : String(random.below(7000));
+      const topic = random.pick([`plant/${tail}/alarm/x`, `plant/${tail}`, `other/${tail}`]);
+      const padded = Buffer.from(`##${topic}##`);
+      const owner = table.upstreams[table.owner(padded, 2, padded.length - 2)];
+      if (owner !== expected(topic)) expect(`${topic}: ${owner}`).toBe(expected(topic));
+    }
+  });
+});
+
 describe('a client of a proxy with topics', () => {
+  it('is closed without CONNACK where the server closes in the place of one, and told where none is reached', async () => {
+    const { away, dial, at, servers } = await stage({}, { reject: 'connack' });
+    const client = await dial({ clientId: 'dev' });
+    at('main').connection.destroy();
+    await settled();
+    expect([client.news(), client.closed]).toEqual([[], true]);
+    servers.get('main')?.splice(0);
+    await away('main');
+    const other = await dial({ clientId: 'dev' });
+    expect(other.news()).toEqual(['CONNACK 3']);
+  });
+
   it('has one session until it needs another', async () => {
     const { dial, at, servers } = await stage();
     const client = await dial({ clientId: 'dev' });

@@ -29,7 +29,7 @@ export class Arrivals {
     scanPublish(bytes, frame, version, scan);
     const { qos, packetId, topicStart, topicEnd } = scan;
     if (topicStart === topicEnd) throw new ProtocolError(PROTOCOL_ERROR, 'PUBLISH without topic');
-    if (ends.table.owner(bytes.toString('latin1', topicStart, topicEnd)) !== leg.index) {
+    if (ends.table.owner(bytes, topicStart, topicEnd) !== leg.index) {
       ends.cells.foreign.value++;
       if (qos > 0) leg.acknowledge(encodeAck(version, qos === 1 ? PUBACK : PUBREC, packetId));
       return true;

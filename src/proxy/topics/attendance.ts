@@ -1,6 +1,6 @@
-// What it means for a client of an exchange that one of its servers comes, comes back, refuses it or is lost: the client is
-// closed, or the server's topics are refused, or they wait, as `topic_routing.lost` says. Made by exchange.ts. Sources:
-// MQTT 5.0 sections 3.2.2.1.1 (Session Present), 4.1, 4.13; docs/proxy.md.
+// What it means for a client of an exchange that one of its servers comes, comes back, refuses it or is lost: the
+// client is closed, or the server's topics are refused, or they wait, as `topic_routing.lost` says. Made by
+// exchange.ts. Sources: MQTT 5.0 sections 3.2.2.1.1 (Session Present), 4.1, 4.13; docs/proxy.md.
 import { type ConnackPacket, PUBLISH, type Qos } from '../../mqtt/packet.ts';
 import {
   NOT_AUTHORIZED,

@@ -1,6 +1,6 @@
-// What one server of a client has still to be given, and what it has been given and has not acknowledged. Made by leg.ts,
-// which sends. Order is kept; bytes count against the client's memory. Sources: MQTT 5.0 sections 4.3 (exchanges), 4.4
-// (what is sent again), 4.9 (Receive Maximum).
+// What one server of a client has still to be given, and what it has been given and has not acknowledged. Made by
+// leg.ts, which sends. Order is kept; bytes count against the client's memory. Sources: MQTT 5.0 sections 4.3
+// (exchanges), 4.4 (what is sent again), 4.9 (Receive Maximum).
 import { encodeAck } from '../../codec/ack.ts';
 import { PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, type Version } from '../../mqtt/packet.ts';
 import type { Held } from './held.ts';
@@ -9,6 +9,7 @@ const DUP = 8;
 /** First byte without DUP and RETAIN. */
 const QOS_2_PUBLISH = (PUBLISH << 4) | 4;
 export const ID_COUNT = 65_535;
+const CROWDED_BYTES = 128 * 1024;
 
 interface Waiting {
   readonly bytes: Buffer;
@@ -22,6 +23,8 @@ export class Backlog {
   private readonly held: Held;
   private readonly keepsCopies: boolean;
   private queue: Waiting[] = [];
+  /** Bytes of packets that wait. */
+  private waitingBytes = 0;
   /** Place in the queue of the first that waits. */
   private head = 0;
   /** PUBLISH above QoS 0, SUBSCRIBE and UNSUBSCRIBE on their way: a copy, or the first byte where none is kept. */
@@ -29,11 +32,18 @@ export class Backlog {
   /** QoS 2 exchanges past PUBREC; true = the client has sent PUBREL. */
   private readonly releasing = new Map<number, boolean>();
   private publishing = 0;
+  private readonly onCrowded: (on: boolean) => void;
+  /** The server is being reached for the first time; the client waits for it, rather than what it sends. */
+  private first: 'opening' | 'crowded' | 'over' = 'opening';
 
-  /** `keepsCopies`: what was lost with a connection is sent again. */
-  constructor(held: Held, keepsCopies: boolean) {
+  /**
+   * `keepsCopies`: what was lost with a connection is sent again. `onCrowded` is called until settle(): with true where
+   * so much waits that the client should, then once with false.
+   */
+  constructor(held: Held, keepsCopies: boolean, onCrowded: (on: boolean) => void) {
     this.held = held;
     this.keepsCopies = keepsCopies;
+    this.onCrowded = onCrowded;
   }
 
   /** Packets that wait. */
@@ -68,7 +78,19 @@ export class Backlog {
     if (!this.held.take(bytes.length)) return false;
     // A copy: a chunk of many packets would be kept for one of them.
     this.queue.push({ bytes: Buffer.from(bytes), packetId });
+    this.waitingBytes += bytes.length;
+    if (this.first === 'opening' && this.waitingBytes > CROWDED_BYTES) {
+      this.first = 'crowded';
+      this.onCrowded(true);
+    }
     return true;
+  }
+
+  /** The server has been reached, or not. */
+  settle(): void {
+    const { first } = this;
+    this.first = 'over';
+    if (first === 'crowded') this.onCrowded(false);
   }
 
   /** The first that waits, taken out where it may be sent now; null = none may. */
@@ -77,6 +99,7 @@ export class Backlog {
     if (head === queue.length || this.mustWait(queue[head].bytes[0])) return null;
     const one = queue[head];
     this.head++;
+    this.waitingBytes -= one.bytes.length;
     this.held.give(one.bytes.length);
     if (this.head * 2 >= queue.length) {
       this.queue = queue.slice(this.head);
@@ -128,7 +151,8 @@ export class Backlog {
   /** Gives up what waits and what is under way. */
   drop(): void {
     const { held } = this;
-    for (const { bytes } of this.waiting) held.give(bytes.length);
+    held.give(this.waitingBytes);
+    this.waitingBytes = 0;
     for (const one of this.sent.values()) {
       if (typeof one === 'object') held.give(one.length);
       if (firstOf(one) >> 4 === PUBLISH) this.publishing--;

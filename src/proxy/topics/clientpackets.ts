@@ -1,6 +1,6 @@
 // What a client sends once its exchange is open, packet by packet: each to the part that deals with it. Made by
-// exchange.ts. PUBLISH goes straight through; before anything else of the client is written, what runs to the servers is
-// flushed, so that order holds. Sources: MQTT 5.0 sections 3.1, 3.12, 3.14.
+// exchange.ts. PUBLISH goes straight through; before anything else of the client is written, what runs to the servers
+// is flushed, so that order holds. Sources: MQTT 5.0 sections 3.1, 3.12, 3.14.
 import { ProtocolError } from '../../base/errors.ts';
 import { ackPacketId } from '../../codec/ack.ts';
 import type { Frame } from '../../codec/codec.ts';

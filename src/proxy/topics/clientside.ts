@@ -7,6 +7,7 @@ import type { Guard } from '../guard.ts';
 import type { Out } from '../packetstream.ts';
 import { Cutter, type TakePacket } from './cutter.ts';
 import type { Held } from './held.ts';
+import type { Loan } from './loan.ts';
 import { Outlet } from './outlet.ts';
 import { Run } from './run.ts';
 import { Silence } from './silence.ts';
@@ -14,6 +15,7 @@ import { Silence } from './silence.ts';
 export interface ClientSideParts {
   readonly client: Connection;
   readonly held: Held;
+  readonly loan: Loan;
   readonly maxPacketBytes: number;
   readonly keepAliveMs: number;
   /** 0 = never idle. */
@@ -51,7 +53,7 @@ export class ClientSide {
   constructor(parts: ClientSideParts) {
     this.parts = parts;
     this.silence = new Silence(parts.keepAliveMs, parts.idleTimeoutMs, parts.nowMs);
-    this.outlet = new Outlet(parts.client, parts.onFull);
+    this.outlet = new Outlet(parts.client, parts.loan, parts.onFull);
     this.cutter = new Cutter(parts.maxPacketBytes, parts.held, parts.take, parts.onDone);
   }
 
@@ -66,7 +68,7 @@ export class ClientSide {
 
   /** Makes ready for what the client sends; nothing is read yet. */
   attach(): void {
-    const { client, guarding, onGone } = this.parts;
+    const { client, guarding, loan, onGone } = this.parts;
     client.onEnd(() => onGone('closed by client'));
     client.onClose(({ by }) => {
       this.isConnected = false;
@@ -81,18 +83,19 @@ export class ClientSide {
         this.regulate();
       },
     );
+    if (this.guard !== null) loan.refuse();
   }
 
   /** Takes what was read before, then reads. */
   begin(bytes: Buffer): void {
-    const { client } = this.parts;
+    const { client, loan } = this.parts;
     this.read(bytes);
-    const lent = client.kind === 'memory' || client.kind === 'ws' || client.kind === 'wss';
-    client.onData((chunk) => {
+    const take = (chunk: Buffer): void => {
       this.bytesIn += chunk.length;
       this.silence.heard();
-      this.read(lent ? Buffer.from(chunk) : chunk);
-    });
+      this.read(chunk);
+    };
+    loan.read(client, take);
     this.regulate();
   }
 
@@ -168,7 +171,9 @@ export class ClientSide {
   private push(bytes: Buffer): void {
     if (this.over) return;
     this.guarded(() => this.cutter.push(bytes));
-    if (this.cutter.isBlocked) this.regulate();
+    if (!this.cutter.isBlocked) return;
+    this.parts.loan.kept = true;
+    this.regulate();
   }
 
   private guarded(work: () => void): void {

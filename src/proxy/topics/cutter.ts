@@ -1,5 +1,5 @@
-// One side of an exchange cut into packets by codec/cutter.ts, with what an exchange needs beside: a packet that cannot be
-// taken now keeps its place and everything behind it, and what is held counts against the client's memory. Used by
+// One side of an exchange cut into packets by codec/cutter.ts, with what an exchange needs beside: a packet that cannot
+// be taken now keeps its place and everything behind it, and what is held counts against the client's memory. Used by
 // clientside.ts and by leg.ts for each server. Throws ProtocolError for lengths that may not be, and where there is no
 // memory. Source: MQTT 5.0 section 2.1.
 import { ProtocolError } from '../../base/errors.ts';

@@ -43,6 +43,7 @@ import { outlives } from './greeting.ts';
 import { Held } from './held.ts';
 import type { Leg, LegOwner } from './leg.ts';
 import { Legs } from './legs.ts';
+import { Loan } from './loan.ts';
 import { Opening } from './opening.ts';
 import { Publishes } from './publishes.ts';
 import { Requests } from './requests.ts';
@@ -79,6 +80,7 @@ export class Exchange implements Counts, Ends, LegOwner {
   private readonly parts: ExchangeParts;
   private readonly connect: ConnectPacket;
   private readonly key: string;
+  private readonly loan: Loan;
   private readonly client: ClientSide;
   private readonly sessions: Legs;
   private readonly opening: Opening;
@@ -106,10 +108,11 @@ export class Exchange implements Counts, Ends, LegOwner {
     this.cells = home.cells.topics;
     this.held = new Held(home.exchanges.budget, topicRouting.maxHeldBytes, topicRouting.memoryBytes);
     this.key = `${upstream}\0${connect.clientId}`;
-    const { held, table, deliveries, key } = this;
+    this.loan = new Loan(home.parts.transports.buffers);
+    const { held, loan, table, deliveries, key } = this;
     this.client = this.makeClientSide();
     const onNoPool = (name: string): void => this.close(SERVER_UNAVAILABLE, `no upstream ${name}`);
-    this.sessions = new Legs({ ...parts, options, table, connect, held, owner: this, onNoPool });
+    this.sessions = new Legs({ ...parts, options, table, connect, held, loan, owner: this, onNoPool });
     const onOpen = (connack: ConnackPacket): void => this.open(connack);
     const { exchanges } = home;
     this.opening = new Opening({ connect, options, table, legs: this.sessions, deliveries, exchanges, key, onOpen });
@@ -141,6 +144,7 @@ export class Exchange implements Counts, Ends, LegOwner {
       client,
       guarding,
       held: this.held,
+      loan: this.loan,
       maxPacketBytes: this.options.topicRouting.maxPacketBytes,
       keepAliveMs: this.connect.keepAlive * 1000,
       idleTimeoutMs: this.options.idleTimeoutMs ?? 0,
@@ -323,6 +327,7 @@ export class Exchange implements Counts, Ends, LegOwner {
   /** All servers that are needed at once have answered. */
   private open(connack: ConnackPacket): void {
     const { client, connect, publishes } = this;
+    const { maxPacketBytes } = this.options.topicRouting;
     const { properties } = connack;
     const { exchanges } = this.parts.home;
     // The client's older connection ends here, and leaves what it has under way.
@@ -336,19 +341,16 @@ export class Exchange implements Counts, Ends, LegOwner {
       properties.assignedClientIdentifier ??= this.parts.rewrittenId;
     this.state = 'open';
     this.toClient(encodeConnack(this.version, connack));
-    client.go(this.version === 5 ? (properties?.maximumPacketSize ?? this.largest) : this.largestKnown());
+    client.go(this.version === 5 ? (properties?.maximumPacketSize ?? maxPacketBytes) : this.largestKnown());
     this.sessions.go();
-  }
-
-  private get largest(): number {
-    return this.options.topicRouting.maxPacketBytes;
   }
 
   /** Before 5.0 nobody says what is too large; what servers have said to other clients still saves holding it. */
   private largestKnown(): number {
     const { exchanges } = this.parts.home;
-    const limits = this.table.upstreams.map((upstream) => exchanges.known(upstream).maximumPacketSize ?? this.largest);
-    return Math.min(this.largest, Math.max(...limits));
+    const { maxPacketBytes } = this.options.topicRouting;
+    const limits = this.table.upstreams.map((name) => exchanges.known(name).maximumPacketSize ?? maxPacketBytes);
+    return Math.min(maxPacketBytes, Math.max(...limits));
   }
 
   private refuse(code: number, answer: ConnackPacket | null): void {

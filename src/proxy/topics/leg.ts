@@ -24,6 +24,7 @@ import { Backlog, ID_COUNT } from './backlog.ts';
 import { Cutter } from './cutter.ts';
 import { outlives } from './greeting.ts';
 import type { Held } from './held.ts';
+import type { Loan } from './loan.ts';
 import { Outlet } from './outlet.ts';
 import { Pings } from './pings.ts';
 import { Retries } from './retries.ts';
@@ -57,6 +58,7 @@ export interface LegParts {
   readonly facts: Facts;
   readonly connect: ConnectPacket;
   readonly held: Held;
+  readonly loan: Loan;
   readonly owner: LegOwner;
   /** This process has no file descriptors left. */
   readonly onShortage: () => void;
@@ -93,12 +95,13 @@ export class Leg {
   /** The client takes nothing more; a packet of this server has to wait for the client. */
   private clientFull = false;
   private waitsForClient = false;
-  bytesIn = 0;
 
   constructor(parts: LegParts) {
     this.parts = parts;
     this.index = parts.index;
-    this.backlog = new Backlog(parts.held, parts.options.topicRouting.lost === 'wait');
+    this.backlog = new Backlog(parts.held, parts.options.topicRouting.lost === 'wait', (full) =>
+      parts.owner.legFull(full),
+    );
   }
 
   /** Whether the server keeps the session without a connection. */
@@ -237,11 +240,11 @@ export class Leg {
 
   /** Sends CONNECT to the server that has been reached. */
   greet(): void {
-    const { connect, held, options, owner, proxy } = this.parts;
+    const { connect, held, loan, options, owner, proxy } = this.parts;
     const { server } = this;
     if (server === null || this.state !== 'dialing') return;
     this.state = 'greeting';
-    const outlet: Outlet = new Outlet(server, (full) => {
+    const outlet: Outlet = new Outlet(server, loan, (full) => {
       if (this.outlet === outlet) owner.legFull(full);
     });
     this.outlet = outlet;
@@ -253,7 +256,6 @@ export class Leg {
     );
     this.cutter = cutter;
     this.waitsForClient = false;
-    const lent = server.kind === 'memory' || server.kind === 'ws' || server.kind === 'wss';
     const here = (): boolean => this.server === server;
     server.onEnd(() => here() && this.closed());
     server.onClose(({ by }) => {
@@ -261,10 +263,10 @@ export class Leg {
       if (by === 'error') this.lost('server connection lost', false);
       else this.closed();
     });
-    server.onData((chunk) => {
+    loan.read(server, (chunk) => {
       if (!here()) return;
-      this.bytesIn += chunk.length;
-      this.guarded(() => cutter.push(lent ? Buffer.from(chunk) : chunk));
+      this.guarded(() => cutter.push(chunk));
+      if (cutter.isBlocked) loan.kept = true;
     });
     this.timer = proxy.clock.after(options.connectTimeoutMs, () => this.lost('no CONNACK in time', false));
     // Before 5.0 a session is cleaned again each time, or never.
@@ -327,6 +329,7 @@ export class Leg {
     if (this.state !== 'open') return;
     for (const bytes of this.backlog.again(connect.version)) this.pass(bytes);
     this.drain();
+    this.backlog.settle();
   }
 
   private transmit(bytes: Buffer, packetId: number): boolean {
@@ -386,6 +389,7 @@ export class Leg {
     this.cutter?.stop();
     this.cutter = null;
     if (outlet?.isFull) this.parts.owner.legFull(false);
+    this.backlog.settle();
     if (ending === null) server?.destroy();
     else ending.end();
     if (peer !== null) this.parts.pool.release(peer);

@@ -8,6 +8,7 @@ import type { ProxyOptions } from '../proxy.ts';
 import { connectFor } from './greeting.ts';
 import type { Held } from './held.ts';
 import { Leg, type LegOwner } from './leg.ts';
+import type { Loan } from './loan.ts';
 import type { TopicRules, TopicTable } from './table.ts';
 
 export interface LegsParts {
@@ -19,6 +20,7 @@ export interface LegsParts {
   readonly facts: Facts;
   readonly connect: ConnectPacket;
   readonly held: Held;
+  readonly loan: Loan;
   readonly owner: LegOwner;
   /** There is no such pool (any more). */
   readonly onNoPool: (upstream: string) => void;
@@ -71,7 +73,7 @@ export class Legs {
   /** Index of the upstream where the will is published, -1 without a will. */
   get willIndex(): number {
     const { connect, table } = this.parts;
-    return connect.will === null ? -1 : table.owner(Buffer.from(connect.will.topicName).toString('latin1'));
+    return connect.will === null ? -1 : table.owner(Buffer.from(connect.will.topicName));
   }
 
   /** Goes on with what was put off. */

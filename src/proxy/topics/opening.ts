@@ -1,5 +1,5 @@
-// The beginning of an exchange: the sessions that are needed at once are opened, their answers are waited for, the client
-// gets one CONNACK for all. Made by exchange.ts.
+// The beginning of an exchange: the sessions that are needed at once are opened, their answers are waited for, the
+// client gets one CONNACK for all. Made by exchange.ts.
 //
 //   begin() --> reached() of each --> up() or away() of each --> onOpen(CONNACK), once
 //

@@ -1,6 +1,7 @@
 // What goes out on one connection that several others write to: order is kept, and a reader that is slow is told of in
-// time. Used by exchange.ts for the client and by leg.ts for a server. Knows nothing of MQTT.
+// time. Used by clientside.ts for the client and by leg.ts for a server. Knows nothing of MQTT.
 import type { Connection } from '../../transport/transport.ts';
+import type { Loan } from './loan.ts';
 
 /** Unsent bytes and writes that count as full, and what has to be left when it is no longer so. */
 const HIGH_BYTES = 128 * 1024;
@@ -16,6 +17,7 @@ export class Outlet {
   private pieces = 0;
   private full = false;
   private readonly sink: Connection;
+  private readonly loan: Loan;
   private readonly offers: boolean;
   private readonly onFull: (full: boolean) => void;
   private readonly taken = (): void => {
@@ -26,8 +28,9 @@ export class Outlet {
   };
 
   /** `onFull` is called whenever that changes. */
-  constructor(sink: Connection, onFull: (full: boolean) => void) {
+  constructor(sink: Connection, loan: Loan, onFull: (full: boolean) => void) {
     this.sink = sink;
+    this.loan = loan;
     this.onFull = onFull;
     this.offers = sink.offers === true;
   }
@@ -41,6 +44,7 @@ export class Outlet {
       if (sink.offer?.(bytes) === true) return;
       rest = NOTHING;
     }
+    this.loan.kept = true;
     this.pieces++;
     sink.write(rest, this.taken);
     if (this.full || (this.pieces <= HIGH_PIECES && sink.queuedBytes <= HIGH_BYTES)) return;

@@ -1,5 +1,5 @@
-// When a server of several gets PINGREQ: the client's own packets may all go to the others. Made by leg.ts. Counts times
-// alone, sends nothing. Source: MQTT 5.0 section 3.1.2.10.
+// When a server of several gets PINGREQ: the client's own packets may all go to the others. Made by leg.ts. Counts
+// times alone, sends nothing. Source: MQTT 5.0 section 3.1.2.10.
 
 export class Pings {
   /** 0 = the client has no keep alive. */

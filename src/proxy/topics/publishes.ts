@@ -42,11 +42,11 @@ export class Publishes {
     if (scan.hasProperties || scan.topicStart === scan.topicEnd) {
       const resolved = this.resolve(bytes, frame);
       if (resolved !== null) {
-        this.lead(resolved.packet, 0, resolved.packet.length, resolved.topic);
+        this.lead(resolved.packet, 0, resolved.packet.length, ends.table.owner(resolved.topic));
         return;
       }
     }
-    this.lead(bytes, frame.packetStart, frame.end, bytes.toString('latin1', scan.topicStart, scan.topicEnd));
+    this.lead(bytes, frame.packetStart, frame.end, ends.table.owner(bytes, scan.topicStart, scan.topicEnd));
   }
 
   /** The leg that has an exchange under this identifier. */
@@ -79,10 +79,10 @@ export class Publishes {
     ends.toClient(encodeAck(5, qos === 1 ? PUBACK : PUBREC, packetId, code));
   }
 
-  private lead(bytes: Buffer, start: number, end: number, topic: string): void {
+  private lead(bytes: Buffer, start: number, end: number, owner: number): void {
     const { ends, scan } = this;
     const { qos, packetId } = scan;
-    const leg = ends.leg(ends.table.owner(topic));
+    const leg = ends.leg(owner);
     if (leg?.takes(bytes[start]) === true && end - start <= leg.maxPacketBytes) {
       if (qos > 0 && !leg.backlog.note(bytes.subarray(start, end), packetId)) {
         this.refuse(qos, packetId, QUOTA_EXCEEDED);
@@ -108,7 +108,7 @@ export class Publishes {
   }
 
   /** The packet with its topic in the place of an alias; null = it has none. */
-  private resolve(bytes: Buffer, frame: Frame): { packet: Buffer; topic: string } | null {
+  private resolve(bytes: Buffer, frame: Frame): { packet: Buffer; topic: Buffer } | null {
     const { scan, ends } = this;
     const named = scan.topicEnd > scan.topicStart;
     const alias = ends.version === 5 ? aliasOf(bytes, scan.propertiesAt, scan.payloadStart) : 0;
@@ -130,7 +130,7 @@ export class Publishes {
       newHead(bytes, frame, head, [topic], properties, 5),
       bytes.subarray(head.end, frame.end),
     ]);
-    return { packet, topic: topic.toString('latin1') };
+    return { packet, topic };
   }
 
   private learn(alias: number, topic: Buffer): void {

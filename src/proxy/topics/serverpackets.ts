@@ -37,7 +37,9 @@ export class ServerPackets {
     this.arrivals = arrivals;
   }
 
-  /** False = not now: the client has to acknowledge others first. Throws ProtocolError for what a server may not send. */
+  /**
+   * False = not now: the client has to acknowledge others first. Throws ProtocolError for what a server may not send.
+   */
   take(leg: Leg, bytes: Buffer, frame: Frame): boolean {
     switch (frame.type) {
       case PUBLISH:

@@ -1,5 +1,5 @@
-// When a client of an exchange has been silent for too long. Made by clientside.ts. Counts times alone. Source: MQTT 5.0
-// section 3.1.2.10.
+// When a client of an exchange has been silent for too long. Made by clientside.ts. Counts times alone. Source: MQTT
+// 5.0 section 3.1.2.10.
 
 export class Silence {
   /** 0 = no keep alive. */
@@ -24,8 +24,8 @@ export class Silence {
   }
 
   /**
-   * Asked now and then: why it is to end. `moved` grows with every byte, either way; one that is not read from cannot be
-   * heard.
+   * Asked now and then: why it is to end. `moved` grows with every byte, either way; one that is not read from cannot
+   * be heard.
    */
   verdict(nowMs: number, moved: number, isRead: boolean): 'keep alive' | 'idle' | null {
     if (this.spoke || !isRead) {

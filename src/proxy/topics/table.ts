@@ -1,17 +1,13 @@
 // Which upstream a topic belongs to, and which ones a Topic Filter may reach: the rules of `topics` for the clients of
 // one upstream. Made by compileTopics() for rules.ts, asked by exchange.ts for every PUBLISH and SUBSCRIBE. Pure but
-// for a bounded cache. Topics are compared by their bytes: texts here hold one byte a character (latin1), as they are
-// cut from packets without decoding. Source: MQTT 5.0 section 4.7; docs/proxy.md says what is promised.
+// for a bounded cache (owners.ts). Topics are compared by their bytes: texts here hold one byte a character (latin1),
+// as they are cut from packets without decoding. Source: MQTT 5.0 section 4.7; docs/proxy.md says what is promised.
 import { matches, parseShare } from '../../mqtt/topic.ts';
 import type { Facts } from '../facts.ts';
 import { covers, overlaps } from '../filter.ts';
 import type { TopicRuleOptions } from '../proxy.ts';
 import { compileTemplate, type Template } from '../template.ts';
-
-/** Topics whose upstream is remembered; their texts are at most this times 64 KB, in practice some hundred KB. */
-const CACHED = 2048;
-/** Longer topics are looked up each time. */
-const CACHED_BYTES = 256;
+import { Owners } from './owners.ts';
 
 interface Row {
   readonly filter: string;
@@ -22,7 +18,7 @@ export class TopicTable {
   /** The first is that of the route, where everything goes that no rule takes. */
   readonly upstreams: readonly string[];
   private readonly rows: readonly Row[];
-  private readonly owners = new Map<string, number>();
+  private readonly owners = new Owners();
 
   constructor(rules: readonly TopicRuleOptions[], home: string) {
     this.upstreams = [...new Set([home, ...rules.map((rule) => rule.upstream)])];
@@ -32,15 +28,13 @@ export class TopicTable {
     }));
   }
 
-  /** Index of the upstream that a topic belongs to: that of the first rule that fits. */
-  owner(topic: string): number {
-    const known = this.owners.get(topic);
-    if (known !== undefined) return known;
+  /** Index of the upstream that the topic in bytes[start, end) belongs to: that of the first rule that fits. */
+  owner(bytes: Buffer, start = 0, end = bytes.length): number {
+    const known = this.owners.find(bytes, start, end);
+    if (known >= 0) return known;
+    const topic = bytes.toString('latin1', start, end);
     const owner = this.rows.find((row) => matches(row.filter, topic))?.upstream ?? 0;
-    if (topic.length <= CACHED_BYTES) {
-      if (this.owners.size >= CACHED) this.owners.clear();
-      this.owners.set(topic, owner);
-    }
+    this.owners.add(bytes, start, end, owner);
     return owner;
   }
 

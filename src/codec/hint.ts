@@ -1,5 +1,6 @@
-// What a peer that does not speak MQTT seems to speak: a word for the log, so that a person sees the mistake.
-// Called by reader.ts and client.ts for a first byte that is not CONNECT. Looks at a few bytes and keeps nothing.
+// What a peer that does not speak MQTT seems to speak: a word for the log, so that a person sees the mistake. Called by
+// session/reader.ts, session/client.ts and proxy/entrance.ts for a first byte that is not CONNECT. Looks at a few bytes
+// and keeps nothing.
 import { CONNECT } from '../mqtt/packet.ts';
 
 export function hintFor(buffer: Buffer, at: number, end: number): string {
