@@ -15,7 +15,9 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
+import { lazyBuiltins } from './builtins.ts';
+import { CORE, coreApart, oneCore } from './core.ts';
 import { bundledPackages, writeNotices } from './notices.ts';
 import { buildPages } from './web.ts';
 
@@ -62,8 +64,18 @@ function entryPoints(): Record<string, string> {
 
 /** Gives the files that went into the bundles. */
 async function bundle(): Promise<string[]> {
+  const { main, index, ...workers } = entryPoints();
+  // A worker is one file, which shares nothing with the others: it must not load what only the gateway needs.
+  const inputs: string[] = [];
+  for (const [name, file] of Object.entries(workers)) inputs.push(...(await bundled({ [name]: file }, [lazyBuiltins])));
+  inputs.push(...(await bundled({ run: CORE }, [lazyBuiltins, oneCore])));
+  inputs.push(...(await bundled({ main, index }, [lazyBuiltins, coreApart('./run.js')])));
+  return [...new Set(inputs)];
+}
+
+async function bundled(entryPoints: Record<string, string>, plugins: Plugin[]): Promise<string[]> {
   const { metafile } = await build({
-    entryPoints: entryPoints(),
+    entryPoints,
     outdir: fresh,
     bundle: true,
     splitting: true,
@@ -73,6 +85,7 @@ async function bundle(): Promise<string[]> {
     mainFields: ['module', 'main'],
     chunkNames: '[name]-[hash]',
     external: EXTERNAL,
+    plugins,
     banner: { js: BANNER },
     // Names stay readable in stack traces; white space and syntax do not help anybody at run time.
     minifyWhitespace: true,

@@ -13,7 +13,7 @@ import { type AclFile, loadAclFile } from './aclfile.ts';
 import type { Gate } from './gate.ts';
 import { type Argon2, loadArgon2 } from './hash.ts';
 import type { Hooks } from './hooks.ts';
-import { HttpAuth } from './http.ts';
+import type { HttpAuth } from './http.ts';
 import { JwtAuth, TOKEN_PERIOD_MS } from './jwt.ts';
 import type { FailureLimits } from './limits.ts';
 import type { AuthOptions, ListenerAuthOptions } from './options.ts';
@@ -184,7 +184,7 @@ async function baseRealm(
   const scram = typeof options.scramFile === 'string' ? await loadScramFile(options.scramFile) : null;
   const known = file !== null || options.passwords !== null || scram !== null;
   const jwt = options.jwt ? await JwtAuth.load(options.jwt, clock, await remoteKeysFor(options, tools)) : null;
-  const http = httpFor(options, tools);
+  const http = await httpFor(options, tools);
   const hook = tools.deps.hooks?.given.authenticate === undefined ? null : tools.deps.hooks;
   const scrams = scramFor(options, file, scram, tools);
   const methods = accounts === null ? scrams : scrams.map((method) => withoutAccounts(method, accounts));
@@ -214,11 +214,13 @@ async function baseRealm(
 }
 
 /** The web server, the running one if nothing about it has changed; a replaced one ends when its last requests have. */
-function httpFor(options: AuthOptions, tools: Tools): HttpAuth | null {
+async function httpFor(options: AuthOptions, tools: Tools): Promise<HttpAuth | null> {
   const { clock, log } = tools.deps;
   const key = JSON.stringify(options.http ?? null);
+  // Before the comparison: two realms that load at the same time share one server.
+  const loaded = options.http ? await import('./http.ts') : null;
   if (tools.http !== null && tools.http.key === key) return tools.http.server;
-  const server = options.http ? new HttpAuth(options.http, clock, log) : null;
+  const server = options.http && loaded !== null ? new loaded.HttpAuth(options.http, clock, log) : null;
   tools.http?.server.retire();
   tools.http = server === null ? null : { key, server };
   return server;

@@ -9,6 +9,7 @@
 //   convert.ts               `tidegate convert FILE [--to toml|hocon] [-o FILE] [--accept-weaker]`
 //   examples.ts              An example for every command, shown at the end of its --help and on its manual page
 //   passwd.ts                `tidegate passwd`: edits a password file in mosquitto's format, or one of SCRAM keys
+//   run.ts                   `tidegate start` in one piece: what every start of the gateway loads
 //   secret.ts                Asks for a password: twice and without echo at a terminal, one line from a pipe
 //   start.ts                 `tidegate start`: reads the configuration, opens the log
 //   usage.ts                 The error of a command line that does not fit together

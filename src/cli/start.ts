@@ -3,6 +3,7 @@
 // for errors nobody caught: they are logged and end the process with exit code 1, because state that broke a rule
 // cannot be trusted. Everything it starts comes in through StartParts, so that tests run it with a stand-in.
 import type { EventEmitter } from 'node:events';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -19,6 +20,9 @@ import type { Context, Io } from './cli.ts';
 
 /** How long a clean stop may take before connections are cut. */
 const STOP_DEADLINE_MS = 5000;
+
+/** A database that is worth optimising for what reads it. */
+const MUCH_BYTES = 1024 * 1024;
 
 /** What start needs of gateway/gateway.ts. */
 export interface RunnableGateway extends Service {
@@ -53,6 +57,8 @@ export interface StartParts {
   readonly tidy?: Tidier;
   /** Makes the engine use less memory: broker.profile = small. */
   readonly thrift?: () => void;
+  /** Lets the engine optimise and grow: from when there is work. */
+  readonly fullSpeed?: (small: boolean) => void;
   readonly make: () => Promise<MakeGateway>;
   /** `process`, or a stand-in that emits SIGTERM and so on. */
   readonly signals: EventEmitter;
@@ -173,7 +179,10 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
   // A SIGHUP that comes too early must not end the process.
   let reload = (): void => logger.reopen();
   signals.onReload(() => reload());
-  if (loaded.config.broker.profile === 'small') parts.thrift?.();
+  const small = loaded.config.broker.profile === 'small';
+  if (small) parts.thrift?.();
+  const hasMuch = storedBytes(loaded, parts.cwd) > MUCH_BYTES;
+  if (hasMuch) parts.fullSpeed?.(small);
   for (const warning of loaded.warnings) logger.log('warn', 'CFG-WARNING', { at: formatProblem(warning) });
   try {
     const make = await parts.make();
@@ -189,7 +198,9 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
       logger.reopen();
       gateway.reload().catch((error: unknown) => logger.log('error', 'GW-RELOAD-FAILED', { error }));
     };
-    await runUntil(gateway, stopped, parts.tidy);
+    await begin(gateway);
+    if (!hasMuch) parts.fullSpeed?.(small);
+    await runUntil(stopped, parts.tidy);
     // Whatever hangs in the stop of a stage ends here: a supervisor waits for this process.
     const late = setTimeout(() => signals.force('stopping took too long'), 2 * STOP_DEADLINE_MS);
     await gateway.stop(STOP_DEADLINE_MS);
@@ -201,14 +212,28 @@ export async function start(options: StartOptions, io: Io, parts: StartParts): P
   }
 }
 
-/** Starts it and waits for the signal to stop, which may have come while it was still starting. */
-async function runUntil(gateway: RunnableGateway, stopped: Promise<string>, tidy?: Tidier): Promise<void> {
+/** Bytes of the database that a start reads; 0 without one. */
+function storedBytes({ config: { persistence } }: Loaded, cwd: string): number {
+  if (!persistence.enable || persistence.path === '') return 0;
+  try {
+    return statSync(path.resolve(cwd, persistence.path)).size;
+  } catch {
+    // No database yet, or none that can be read: opening it says so.
+    return 0;
+  }
+}
+
+async function begin(gateway: RunnableGateway): Promise<void> {
   try {
     await gateway.start();
   } catch (error) {
     await gateway.stop(0);
     throw error;
   }
+}
+
+/** Waits for the signal to stop, which may have come while it was still starting. */
+async function runUntil(stopped: Promise<string>, tidy?: Tidier): Promise<void> {
   // Timers and listeners may all be unreferenced; the gateway runs until it is told to end.
   const alive = setInterval(() => {}, 0x7fffffff);
   tidy?.start();
@@ -240,9 +265,10 @@ export function registerStart(program: Command, context: Context): void {
     .description('run the gateway in the foreground; SIGTERM stops it, SIGHUP reloads its configuration')
     .action(async (options: { config?: string; set: string[]; nanomqDefaults?: boolean }) => {
       checkSets(options.set);
-      const { processParts, Tidy, thrift } = await import('../gateway/tidy.ts');
+      const { fullSpeed, processParts, Tidy, thrift } = await import('../gateway/tidy.ts');
       const parts: StartParts = {
         thrift,
+        fullSpeed,
         tidy: new Tidy(processParts(systemClock)),
         make: async () => (await import('../gateway/gateway.ts')).createGateway,
         signals: process,

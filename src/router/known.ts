@@ -106,6 +106,7 @@ export class TopicTable implements KnownTopics {
   sweep(version: number): void {
     if (this.sweptVersion === version) return;
     this.sweptVersion = version;
+    if (this.kept === 0) return;
     for (const entry of this.entries) if (entry?.route && entry.route.version !== version) entry.route = null;
   }
 

@@ -68,6 +68,35 @@ function bench(gateway: StandIn) {
   return { signals, lines, deaths, logger, parts };
 }
 
+describe('the speed of the engine', () => {
+  const speed = async (conf: string): Promise<string[]> => {
+    const file = path.join(folder, 'a.conf');
+    writeFileSync(file, conf);
+    const gateway = new StandIn();
+    const { signals, parts } = bench(gateway);
+    const fullSpeed = (small: boolean): number => gateway.calls.push(small ? 'full speed, small' : 'full speed');
+    const running = start({ config: file }, fakeIo(), { ...parts, fullSpeed });
+    await Promise.race([once(gateway, 'started'), running]);
+    signals.emit('SIGTERM');
+    await running;
+    return gateway.calls;
+  };
+
+  it('is full when the gateway has started', async () => {
+    expect(await speed('persistence.enable = false')).toEqual(['start', 'full speed', 'stop']);
+  });
+
+  it('is full from the beginning when a large database is read', async () => {
+    writeFileSync(path.join(folder, 'a.db'), Buffer.alloc(2 * 1024 * 1024));
+    expect(await speed('persistence.path = "a.db"')).toEqual(['full speed', 'start', 'stop']);
+  });
+
+  it('knows a small machine', async () => {
+    const calls = await speed('broker.profile = small\npersistence.path = "none.db"');
+    expect(calls).toEqual(['start', 'full speed, small', 'stop']);
+  });
+});
+
 describe('the log of a start', () => {
   it.each([
     [{}, true],
