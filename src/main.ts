@@ -10,14 +10,15 @@ setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks'
 // after every third of its size: measured at 10,000 durable messages a second, twice as many pauses of 20 ms, and twice
 // the 99th percentile of PUBACK.
 setFlagsFromString('--heap-growing-percent=100');
-// What runs at a start runs once: it is not optimised, and the young generation does not grow for it. Both would stay in
-// memory afterwards: 8 MB. cli/start.ts takes it back before there is work (gateway/tidy.ts, fullSpeed).
-if (process.argv[2] === 'start') {
+// What runs at a start runs once: it is not optimised, and the young generation does not grow for it. Both would stay
+// in memory afterwards: 8 MB. cli/start.ts takes it back before there is work (gateway/tidy.ts, fullSpeed).
+const isStart = process.argv[2] === 'start';
+if (isStart) {
   setFlagsFromString('--no-opt');
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-const { runCli } = await (process.argv[2] === 'start' ? import('./cli/run.ts') : import('./cli/cli.ts'));
+const run = isStart ? (await import('./cli/run.ts')).runStart : (await import('./cli/cli.ts')).runCli;
 
 /** A reader that goes away early (`tidegate sub ... | head`) ends the command and is no failure; a full disk is one. */
 async function onWritten(error: NodeJS.ErrnoException): Promise<void> {
@@ -28,7 +29,7 @@ async function onWritten(error: NodeJS.ErrnoException): Promise<void> {
 
 process.stdout.on('error', onWritten);
 
-const code = await runCli(process.argv.slice(2), process);
+const code = await run(process.argv.slice(2), process);
 // Both streams are written out before the process ends; idle connections and timers of libraries do not hold it.
 process.stdout.write('', (error) => {
   // What could not be written is told by the event, which comes after this.
