@@ -111,6 +111,57 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? '
     await picture(page, 'recording');
   }, 60_000);
 
+  test('a topic shows its last message, which value has changed, and a number over time', async () => {
+    const page = await console('Topics');
+    const publish = (t: number): Promise<unknown> =>
+      client.publishAsync('hall/1', JSON.stringify({ t, name: 'north' }), { qos: 1, retain: true });
+    await publish(20);
+    await page.getByRole('searchbox').fill('hall/1');
+    await page.getByRole('button', { name: /^1 / }).click();
+    const values = page.getByRole('region', { name: 'Values' });
+    await values.getByText('20', { exact: true }).waitFor();
+    await publish(21);
+    await values.locator('tr.changed', { hasText: '21' }).waitFor();
+    expect(await values.locator('tr.changed').count()).toBe(1);
+    await page.getByRole('img', { name: /^t\. value: 21/ }).waitFor();
+    await page.getByRole('group', { name: 'Show payload as' }).first().getByRole('button', { name: 'CBOR' }).click();
+    await page.getByText('Not valid CBOR.').waitFor();
+    expect(await faults(page)).toEqual([]);
+    await picture(page, 'topic-value');
+  }, 60_000);
+
+  test('a message is published with all properties from a template that the browser keeps', async () => {
+    const page = await console('Messages');
+    await page.getByLabel('Topic', { exact: true }).fill('tpl/1');
+    await page.getByLabel('Payload', { exact: true }).fill('hello');
+    await page.getByText('Properties', { exact: true }).click();
+    await page.getByLabel('User properties').fill('unit: C');
+    await page.getByLabel('Expires after (seconds)').fill('60');
+    await page.getByText('Templates', { exact: true }).click();
+    await page.getByLabel('Save as').fill('greeting');
+    await page.getByRole('button', { name: 'Save template' }).click();
+    await page.reload();
+    await page.getByText('Templates', { exact: true }).click();
+    await page.getByLabel('Template', { exact: true }).selectOption('greeting');
+    const five = await mqtt.connectAsync(`mqtt://127.0.0.1:${gateway.port}`, {
+      reconnectPeriod: 0,
+      protocolVersion: 5,
+    });
+    await five.subscribeAsync('tpl/1');
+    const came = new Promise<{ payload: string; user: unknown; expiry: unknown }>((resolve) =>
+      five.once('message', (_topic, payload, packet) =>
+        resolve({
+          payload: payload.toString(),
+          user: { ...packet.properties?.userProperties },
+          expiry: packet.properties?.messageExpiryInterval,
+        }),
+      ),
+    );
+    await page.getByRole('button', { name: 'Publish', exact: true }).click();
+    expect(await came).toEqual({ payload: 'hello', user: { unit: 'C' }, expiry: 60 });
+    await five.endAsync(true);
+  }, 60_000);
+
   test('the pages fit a phone', async () => {
     const page = await console('Recording', { viewport: { width: 390, height: 844 } }).catch(() => null);
     if (page === null) throw new Error('the page was not reached');

@@ -5,6 +5,7 @@
 //   lib/answers.ts             What the gateway says, in Chinese
 //   lib/api.ts                 Calls of the REST API, and who is logged in
 //   lib/bars.ts                A distribution as bars, one for each bucket
+//   lib/binary.ts              Payloads that are CBOR or MessagePack, as JSON text
 //   lib/bridgedoc.ts           A bridge's document as a form holds it, and back; which field a problem belongs to
 //   lib/bytes.ts               Payloads and frames as bytes: base64, hex, text, JSON
 //   lib/chinese.ts             The texts of the pages in Chinese, by the English ones
@@ -19,6 +20,7 @@
 //   lib/formdoc.ts             What the forms of both kinds of bridges have in common on the way to a document and back
 //   lib/frame.ts               Which bytes of a bridge's frame are topic, delimiter and payload
 //   lib/history.ts             Figures of the past and what happened, as the charts draw them
+//   lib/jsonleaves.ts          The single values of a JSON document by their paths
 //   lib/keep.ts                Whether changes made here are written to tidegate.d, so that they hold after a restart
 //   lib/live.ts                Server-sent events as the pages use them: one stream of counters
 //   lib/rates.ts               Counters over time as rates: a bounded series of samples for charts
@@ -27,12 +29,14 @@
 //   lib/ruledoc.ts             The document of a rule as a form holds it, and back; which field a problem belongs to
 //   lib/settings.ts            The effective configuration beside its defaults, key by key
 //   lib/store.ts               A value that pages watch
+//   lib/templates.ts           Messages that somebody publishes again and again, kept by name in the browser
 //   lib/theme.ts               Light, dark, or what the system says
 //   lib/tlsdoc.ts              The TLS keys of a bridge to a remote broker as a form holds them, and back
 //   lib/topicfilter.ts         Whether a text may be a topic filter (MQTT 5.0 section 4.7)
 //   lib/topictree.ts           Topics and topic filters as a tree of levels, with the traffic of each level
 //   lib/tracks.ts              What a bridge carries which way: its rules with their counters
 //   lib/types.ts               Documents of the REST API as the pages read them
+//   lib/userproperties.ts      User Properties as lines "name: value" in a form, and as the REST API takes them
 //   lib/words.ts               The language of the pages
 //   pages/bridgedialog.tsx     The window in which a bridge is added or changed: an NNG bridge
 //   pages/bridgeform.tsx       Adding and changing an NNG bridge: its addresses and rules, each rule with its tester
@@ -43,13 +47,15 @@
 //   pages/configuration.tsx    Configuration: every value that holds now beside its default, with its text
 //   pages/connectiontest.tsx   Test connection: what the gateway finds on its way to the other side of a bridge
 //   pages/events.tsx           Events: what happened before, over restarts: starts, changes and by whom, bridges
+//   pages/lastvalue.tsx        The last message of a topic while somebody looks: its payload
 //   pages/log.tsx              Log: the last lines and those that come, by level and text
 //   pages/login.tsx            Logging in by user and password, or with a token where the gateway takes tokens
-//   pages/messages.tsx         Messages: publishing through the API, and what is published on topic filters, live
+//   pages/messages.tsx         Messages: what is published on topic filters, live, with payloads as text, JSON, hex
 //   pages/mqttdialogs.tsx      The windows in which an MQTT user, a group or a role is added or changed
 //   pages/mqttusers.tsx        MQTT users: who may connect, in which groups
 //   pages/overview.tsx         Overview: what goes in and out now and in the last ten minutes
 //   pages/proxy.tsx            Proxy: pools with the health of their servers
+//   pages/publish.tsx          Publishing a message through the API
 //   pages/recording.tsx        Recording: what is recorded, messages of the past by topic filter and time
 //   pages/remoteform.tsx       Adding and changing a bridge to a remote broker: where it is, as whom
 //   pages/replays.tsx          Recorded messages published again

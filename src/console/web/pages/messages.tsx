@@ -1,26 +1,15 @@
-// Messages: publishing through the API, and what is published on topic filters, live; payloads as text, JSON or hex.
+// Messages: what is published on topic filters, live, with payloads as text, JSON, hex, CBOR or MessagePack, and as a
+// file. Publishing: publish.tsx.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call, can } from '../lib/api.ts';
-import { asText, encodeText, fromBase64, fromHex, toBase64 } from '../lib/bytes.ts';
+import { can } from '../lib/api.ts';
+import { asText, fromBase64 } from '../lib/bytes.ts';
 import { bytes, clock, count, short } from '../lib/format.ts';
 import { type Link, Stream } from '../lib/live.ts';
 import { isTopicFilter } from '../lib/topicfilter.ts';
 import type { LiveMessage } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
-import {
-  Badge,
-  Button,
-  Check,
-  Empty,
-  Facts,
-  IconButton,
-  Panel,
-  Payload,
-  Scroll,
-  SelectField,
-  TextField,
-} from '../ui/parts.tsx';
-import { attempt } from '../ui/toast.tsx';
+import { Badge, Button, Check, Empty, Facts, IconButton, Panel, Payload, Scroll, TextField } from '../ui/parts.tsx';
+import { Publish } from './publish.tsx';
 
 /** Messages that are kept on the page. */
 const KEPT = 500;
@@ -28,93 +17,6 @@ const KEPT = 500;
 const DRAW_MS = 150;
 /** Filters of one stream. */
 const FILTERS = 32;
-
-type Form = 'text' | 'hex' | 'base64';
-
-function Publish() {
-  const [topic, setTopic] = useState('');
-  const [payload, setPayload] = useState('');
-  const [form, setForm] = useState<Form>('text');
-  const [qos, setQos] = useState('0');
-  const [retain, setRetain] = useState(false);
-  const [contentType, setContentType] = useState('');
-  const [responseTopic, setResponseTopic] = useState('');
-  const [problem, setProblem] = useState<string | null>(null);
-  const bodyOf = (): Record<string, unknown> | null => {
-    const raw = form === 'hex' ? fromHex(payload) : form === 'text' ? encodeText(payload) : decoded(payload);
-    if (raw === null) return null;
-    const properties = {
-      ...(contentType === '' ? {} : { content_type: contentType }),
-      ...(responseTopic === '' ? {} : { response_topic: responseTopic }),
-    };
-    return {
-      topic,
-      payload: toBase64(raw),
-      decoding: 'base64',
-      qos: Number(qos),
-      retain,
-      ...(Object.keys(properties).length === 0 ? {} : { properties }),
-    };
-  };
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    const body = bodyOf();
-    setProblem(body === null ? (form === 'hex' ? t('Not valid hex.') : t('Not valid Base64.')) : null);
-    if (body !== null) void attempt(() => call('POST', '/mqtt/publish', body), t('Published to {n}.', { n: topic }));
-  };
-  return (
-    <Panel title={t('Publish')}>
-      <form onSubmit={submit}>
-        <div class="fields">
-          <TextField label={t('Topic')} value={topic} onValue={setTopic} mono required wide />
-          <TextField label={t('Payload')} value={payload} onValue={setPayload} problem={problem} rows={5} mono wide />
-          <SelectField
-            label={t('Payload format')}
-            value={form}
-            onValue={setForm}
-            options={[
-              ['text', t('Text')],
-              ['hex', 'Hex'],
-              ['base64', 'Base64'],
-            ]}
-          />
-          <SelectField
-            label="QoS"
-            value={qos}
-            onValue={setQos}
-            options={[
-              ['0', '0'],
-              ['1', '1'],
-              ['2', '2'],
-            ]}
-          />
-        </div>
-        <details>
-          <summary>{t('Properties')}</summary>
-          <div class="fields">
-            <TextField label={t('Content type')} value={contentType} onValue={setContentType} mono />
-            <TextField label={t('Response topic')} value={responseTopic} onValue={setResponseTopic} mono />
-          </div>
-        </details>
-        <div class="line">
-          <Check label="RETAIN" value={retain} onValue={setRetain} />
-          <span class="spring" />
-          <Button kind="primary" type="submit">
-            {t('Publish')}
-          </Button>
-        </div>
-      </form>
-    </Panel>
-  );
-}
-
-function decoded(text: string): Uint8Array | null {
-  try {
-    return fromBase64(text.trim());
-  } catch {
-    return null;
-  }
-}
 
 /** Why a filter cannot be added to these, null when it can. */
 function refusal(filter: string, filters: readonly string[]): string | null {
@@ -187,6 +89,42 @@ function useMessages(
   return { list, skipped, link, clear };
 }
 
+const COLUMNS = [
+  'time',
+  'topic',
+  'qos',
+  'retain',
+  'from',
+  'bridge',
+  'content_type',
+  'bytes',
+  'payload',
+  'payload_base64',
+];
+
+/** As RFC 4180 has it; what a spreadsheet would take for a formula is led by an apostrophe. */
+function csvField(value: unknown): string {
+  const text = value === null || value === undefined ? '' : String(value);
+  const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** Gives the messages of the page as a file, oldest first. */
+function save(list: readonly Shown[], format: 'jsonl' | 'csv'): void {
+  const rows = [...list].reverse().map(({ id: _, ...message }) => message as Readonly<Record<string, unknown>>);
+  const text =
+    format === 'jsonl'
+      ? rows.map((row) => `${JSON.stringify(row)}\n`).join('')
+      : [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => row[name]))]
+          .map((fields) => `${fields.map(csvField).join(',')}\r\n`)
+          .join('');
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: format === 'csv' ? 'text/csv' : 'application/x-ndjson' }));
+  link.download = `messages.${format}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 function previewOf(message: LiveMessage): string {
   if (message.bytes === 0) return t('(empty)');
   const text = message.payload ?? asText(fromBase64(message.payload_base64));
@@ -225,6 +163,8 @@ function Live() {
               label={paused ? t('Resume') : t('Pause')}
               onClick={() => setPaused(!paused)}
             />
+            <Button onClick={() => save(list, 'jsonl')}>JSON</Button>
+            <Button onClick={() => save(list, 'csv')}>CSV</Button>
             <IconButton icon="trash" label={t('Clear the list')} onClick={clear} />
           </>
         )

@@ -11,6 +11,7 @@ import type { Meta, Retained, Subscription } from '../lib/types.ts';
 import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Button, Confirm, Empty, Facts, Failed, Panel, Payload } from '../ui/parts.tsx';
+import { LastValue } from './lastvalue.tsx';
 
 /** Subscribers that are shown. */
 const SHOWN = 300;
@@ -188,6 +189,12 @@ export function TopicDetail({
   return (
     <div ref={place}>
       <Panel title={<code>{topic}</code>}>
+        {!wild && can('operator') && (
+          <>
+            <h3>{t('Last message')}</h3>
+            <LastValue key={topic} topic={topic} />
+          </>
+        )}
         {node !== undefined && node.topicsBelow > 0 && <TrafficFacts node={node} time={time} />}
         {!wild && node?.topicsBelow === 0 && time > 0 && <Empty>{t('No messages published on this topic.')}</Empty>}
         {!wild && <h3>{t('Retained message')}</h3>}

@@ -2,6 +2,7 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { textOf } from '../lib/api.ts';
+import type { Packing } from '../lib/binary.ts';
 import { asText, fromBase64, hexDump, prettyJson } from '../lib/bytes.ts';
 import { bytes as sizeText } from '../lib/format.ts';
 import { answerText, t } from '../lib/words.ts';
@@ -347,9 +348,10 @@ export function Confirm({
   );
 }
 
-type View = 'text' | 'json' | 'hex';
+type Unpack = (bytes: Uint8Array, packing: Packing) => string | null;
+type View = 'text' | 'json' | 'hex' | 'base64' | Packing;
 
-/** Bytes as text, JSON or hex; begins with what fits them best. */
+/** Bytes as text, JSON, hex, base64, CBOR or MessagePack; begins with what fits them best. */
 export function Payload({ base64, total }: { readonly base64: string; readonly total?: number }) {
   const raw = fromBase64(base64);
   const text = asText(raw);
@@ -357,12 +359,25 @@ export function Payload({ base64, total }: { readonly base64: string; readonly t
   const [chosen, setChosen] = useState<View | null>(null);
   const best: View = text === null ? 'hex' : json !== null && /^\s*[[{]/.test(text) ? 'json' : 'text';
   const view = chosen ?? best;
+  const packing = view === 'cbor' || view === 'msgpack' ? view : null;
+  // The decoders are loaded when somebody asks for them.
+  const [unpack, setUnpack] = useState<Unpack | null>(null);
+  useEffect(() => {
+    if (packing !== null && unpack === null)
+      void import('../lib/binary.ts').then((module) => setUnpack(() => module.unpacked));
+  }, [packing, unpack]);
+  const views: Readonly<Record<Exclude<View, Packing>, () => string>> = {
+    text: () => text ?? t('Not valid UTF-8 text.'),
+    json: () => json ?? t('Not valid JSON.'),
+    hex: () => hexDump(raw),
+    base64: () => base64,
+  };
   const shown =
-    view === 'hex'
-      ? hexDump(raw)
-      : view === 'json'
-        ? (json ?? t('Not valid JSON.'))
-        : (text ?? t('Not valid UTF-8 text.'));
+    packing === null
+      ? views[view as Exclude<View, Packing>]()
+      : unpack === null
+        ? '…'
+        : (unpack(raw, packing) ?? t('Not valid {n}.', { n: packing === 'cbor' ? 'CBOR' : 'MessagePack' }));
   return (
     <div class="payload">
       <div class="payload-head">
@@ -374,6 +389,9 @@ export function Payload({ base64, total }: { readonly base64: string; readonly t
             ['text', t('Text')],
             ['json', 'JSON'],
             ['hex', 'Hex'],
+            ['base64', 'Base64'],
+            ['cbor', 'CBOR'],
+            ['msgpack', 'MessagePack'],
           ]}
         />
         <span class="muted">{sizeText(total ?? raw.length)}</span>
