@@ -54,6 +54,7 @@ function sourcesOf(folder: string): string[] {
 function entryPoints(): Record<string, string> {
   const entries: Record<string, string> = { main: path.join(root, 'src/main.ts') };
   if (existsSync(path.join(root, 'src/index.ts'))) entries.index = path.join(root, 'src/index.ts');
+  if (existsSync(path.join(root, 'src/aedes.ts'))) entries.aedes = path.join(root, 'src/aedes.ts');
   for (const file of sourcesOf(path.join(root, 'src'))) {
     if (path.basename(file) !== 'worker.ts') continue;
     const folder = path.basename(path.dirname(file));

@@ -20,7 +20,7 @@ import type { Overflow, Protocol, SpSocket } from './sp/sp.ts';
 import { DuplexConnection } from './transport/duplex.ts';
 import type { Bound } from './transport/transport.ts';
 
-export type { AuthHooks, HookAnswer, HookClient } from './auth/hooks.ts';
+export type { AuthHooks, HookAnswer, HookClient, RefusalCode } from './auth/hooks.ts';
 export { GatewayError } from './base/errors.ts';
 export type { Fields, Level, Log } from './base/log.ts';
 export type { BridgeState, BridgeStatus } from './bridge/bridge.ts';
@@ -165,6 +165,20 @@ export class EmbeddedGateway {
   /** MQTT clients, connected or not. */
   clients(): Iterable<ClientView> {
     return this.gateway.broker.clients();
+  }
+
+  /** Ends the connection of a client; false: it has none. `dropSession`: its session ends too. */
+  disconnect(clientId: string, dropSession = false): boolean {
+    return this.gateway.broker.kick(clientId, dropSession);
+  }
+
+  /** Calls `handler` for each client that was refused at CONNECT, until the returned function is called. */
+  onRefused(
+    handler: (refused: { readonly clientId: string; readonly remote: string; readonly reason: string }) => void,
+  ): () => void {
+    return this.gateway.broker.onEvent((event) => {
+      if (event.kind === 'refused') handler({ clientId: event.clientId, remote: event.remote, reason: event.reason });
+    });
   }
 
   /**

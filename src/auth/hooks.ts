@@ -36,12 +36,24 @@ export interface HookClient {
 /** The answer of a hook that decides: only true allows. */
 export type HookAnswer = boolean | PromiseLike<boolean>;
 
+/**
+ * In the place of false from `authenticate`: the Reason Code of the CONNACK (MQTT 5.0 section 3.2.2.2), 3.1.1 clients get
+ * the return code that corresponds: 0x85 identifier (2), 0x86 user name or password (4), 0x87 not authorised (5), 0x88
+ * unavailable (3), 0x8A banned (5).
+ */
+export type RefusalCode = 0x85 | 0x86 | 0x87 | 0x88 | 0x8a;
+const REFUSAL_CODES: ReadonlySet<unknown> = new Set([0x85, 0x86, 0x87, 0x88, 0x8a]);
+
 export interface AuthHooks {
   /**
    * Whether a client that the configured sources let in, or do not know, may come in. The password is a copy; null =
    * none.
    */
-  authenticate?(client: HookClient, username: string | null, password: Uint8Array | null): HookAnswer;
+  authenticate?(
+    client: HookClient,
+    username: string | null,
+    password: Uint8Array | null,
+  ): HookAnswer | RefusalCode | PromiseLike<boolean | RefusalCode>;
   /** Whether a PUBLISH, a will or a retained message of this client may be sent; asked for each of them. */
   authorizePublish?(
     client: HookClient,
@@ -52,7 +64,7 @@ export interface AuthHooks {
 }
 
 /** `failed`: the hook gave no answer. */
-export type Judgement = 'allowed' | 'refused' | 'failed';
+export type Judgement = 'allowed' | 'refused' | 'failed' | RefusalCode;
 
 /** Longest time for an answer: clients give up a CONNECT not much later. */
 export const HOOK_LIMIT_MS = 5000;
@@ -196,6 +208,7 @@ export class Hooks implements Source {
   private judgement(hook: string, answer: unknown): Judgement {
     if (answer === true) return 'allowed';
     if (answer === false) return 'refused';
+    if (hook === 'authenticate' && REFUSAL_CODES.has(answer)) return answer as RefusalCode;
     return this.failed(hook, 'wrong-answer', `the answer is neither true nor false but ${typeof answer}`);
   }
 
@@ -208,6 +221,7 @@ export class Hooks implements Source {
 
 /** Why a hook that did not allow it keeps a client out: a program that fails says nothing about who asks. */
 export function refusalOf(judged: Exclude<Judgement, 'allowed'>): { reasonCode: number; why: string } {
+  if (typeof judged === 'number') return { reasonCode: judged, why: 'hook-refused' };
   return judged === 'refused'
     ? { reasonCode: NOT_AUTHORIZED, why: 'hook-refused' }
     : { reasonCode: SERVER_UNAVAILABLE, why: 'hook-failed' };
