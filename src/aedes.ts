@@ -1,6 +1,6 @@
-// The library for programs that were written for aedes: the same names over a gateway of this process. `import { Aedes }
-// from 'tidegate/aedes'` in the place of 'aedes'. What this broker does otherwise, or not at all, refuses with a text
-// that says so; docs/embedding.md has the table. Sources: the documentation of aedes 1.x (Aedes.md, Client.md).
+// The library for programs that were written for aedes: the same names over a gateway of this process. `import { Aedes
+// } from 'tidegate/aedes'` in the place of 'aedes'. What this broker does otherwise, or not at all, refuses with a
+// text that says so; docs/embedding.md has the table. Sources: the documentation of aedes 1.x (Aedes.md, Client.md).
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';

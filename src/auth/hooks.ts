@@ -37,9 +37,9 @@ export interface HookClient {
 export type HookAnswer = boolean | PromiseLike<boolean>;
 
 /**
- * In the place of false from `authenticate`: the Reason Code of the CONNACK (MQTT 5.0 section 3.2.2.2), 3.1.1 clients get
- * the return code that corresponds: 0x85 identifier (2), 0x86 user name or password (4), 0x87 not authorised (5), 0x88
- * unavailable (3), 0x8A banned (5).
+ * In the place of false from `authenticate`: the Reason Code of the CONNACK (MQTT 5.0 section 3.2.2.2); 3.1.1 clients
+ * get the return code that corresponds: 0x85 identifier (2), 0x86 user name or password (4), 0x87 not authorised (5),
+ * 0x88 unavailable (3), 0x8A banned (5).
  */
 export type RefusalCode = 0x85 | 0x86 | 0x87 | 0x88 | 0x8a;
 const REFUSAL_CODES: ReadonlySet<unknown> = new Set([0x85, 0x86, 0x87, 0x88, 0x8a]);
