@@ -14,9 +14,9 @@ CHAOS ?= --rounds 300
 # Architectures of Debian packages, empty for all.
 ARCHS ?=
 
-sources := $(shell find src -type f 2>/dev/null) scripts/build.ts tsconfig.json package.json package-lock.json
+sources := $(shell find src docs -type f 2>/dev/null) README.md scripts/build.ts tsconfig.json package.json package-lock.json
 
-.PHONY: help start build check test bench bench-check interop fuzz chaos docs pictures dist deb trydeb tryimage newcomer release setup peers clean
+.PHONY: help start build check test bench bench-check interop fuzz chaos docs pictures dist deb trydeb tryimage newcomer release reproduce site setup peers clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -88,6 +88,12 @@ trydeb: ## try the packages in fresh Debians (root, debootstrap, qemu-user-stati
 release: dist deb ## everything of a release in release/, with checksums: archive, packages, bill of materials
 	cp dist/sbom.cdx.json release/tidegate.cdx.json
 	cd release && rm -f SHA256SUMS && sha256sum *.tgz *.deb *.json > SHA256SUMS && cat SHA256SUMS
+
+reproduce: setup ## build the release twice, under different circumstances, and compare every byte (ARCHS=all: without Node.js)
+	ARCHS="$(ARCHS)" scripts/reproduce.sh
+
+site: setup ## the documentation as a site in dist/docs, which the console serves at /docs
+	npx tsx scripts/site.ts
 
 setup: ## npm packages, if they are missing or other ones are wanted
 	@scripts/setup.sh packages

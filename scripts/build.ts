@@ -19,6 +19,7 @@ import { build, type Plugin } from 'esbuild';
 import { lazyBuiltins } from './builtins.ts';
 import { CORE, coreApart, oneCore } from './core.ts';
 import { bundledPackages, writeNotices } from './notices.ts';
+import { buildSite } from './site.ts';
 import { buildPages } from './web.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -115,8 +116,8 @@ function declarations(): void {
   }
 }
 
-/** The pages of the console go straight to dist/web, by a script of their own. */
-const PAGES = 'web';
+/** The pages of the console and of the documentation go straight to their folders, by scripts of their own. */
+const PAGES = ['web', 'docs'];
 
 /** Moves the new files in, then removes what the new build does not have. */
 function swap(): void {
@@ -131,8 +132,7 @@ function swap(): void {
   }
   for (const file of sourcesOf(out).reverse()) {
     const name = path.relative(out, file);
-    if (name !== PAGES && !name.startsWith(`${PAGES}${path.sep}`) && !made.has(name))
-      rmSync(file, { recursive: true, force: true });
+    if (!PAGES.includes(name.split(path.sep)[0]) && !made.has(name)) rmSync(file, { recursive: true, force: true });
   }
 }
 
@@ -140,7 +140,8 @@ try {
   const inputs = await bundle();
   declarations();
   chmodSync(path.join(fresh, 'main.js'), 0o755);
-  inputs.push(...(await buildPages(path.join(out, PAGES))));
+  inputs.push(...(await buildPages(path.join(out, 'web'))));
+  inputs.push(...(await buildSite(path.join(out, 'docs'))));
   writeNotices(fresh, version, bundledPackages(inputs, root));
   swap();
 } finally {

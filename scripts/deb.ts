@@ -20,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { wholeProgram } from '../src/cli/cli.ts';
 import { completionScript, type Shell } from '../src/cli/completion.ts';
-import { installedManifest } from './dist.ts';
+import { evenRights, installedManifest } from './dist.ts';
 import { manualPages } from './manual.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -124,6 +124,7 @@ async function fill(tree: string, target: Target): Promise<void> {
     cpSync(path.join(fetched(target.node), 'bin/node'), file);
     chmodSync(file, 0o755);
   }
+  evenRights(tree);
   const node = target.node === null ? '/usr/bin/node' : `/${lib}/bin/node`;
   put(tree, 'usr/bin/tidegate', `#!/bin/sh\nexec ${node} /${lib}/dist/main.js "$@"\n`, 0o755);
   put(tree, 'etc/tidegate/tidegate.conf', readFileSync(path.join(root, 'etc/debian/tidegate.conf')), 0o640);
@@ -159,6 +160,7 @@ async function fillDocuments(tree: string, target: Target): Promise<void> {
   put(tree, `${doc}/NEWS.gz`, packed(readFileSync(path.join(root, 'CHANGELOG.md'), 'utf8')));
   put(tree, `usr/share/lintian/overrides/${name}`, overrides(target));
   cpSync(path.join(root, 'etc/examples'), path.join(tree, doc, 'examples'), { recursive: true });
+  evenRights(path.join(tree, doc));
   for (const file of readdirSync(path.join(root, 'etc')).filter((one) => one.startsWith('tidegate.reference')))
     put(tree, `${doc}/examples/${file}`, readFileSync(path.join(root, 'etc', file)));
 }

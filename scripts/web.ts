@@ -1,39 +1,13 @@
 // Builds the pages of the console (src/console/web) with vite, and lists what came out in pages.json with a packed copy
 // of each file. Run by scripts/build.ts and by `npx tsx scripts/web.ts`; writes dist/web. What is built asks nothing of
 // any other host.
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
+import { writeList } from './pagelist.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-/** Files whose name changes with what is in them. */
-const HASHED = /-[\w-]{8}\.(js|css|svg)$/;
-
-function listed(folder: string): object[] {
-  const rows: object[] = [];
-  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-    const file = name.split(path.sep).join('/');
-    if (statSync(path.join(folder, name)).isDirectory()) continue;
-    const contentType = TYPES[path.extname(name)];
-    if (contentType === undefined) throw new Error(`scripts/web.ts: no content type for ${file}`);
-    const body = readFileSync(path.join(folder, name));
-    const packed = gzipSync(body, { level: constants.Z_BEST_COMPRESSION });
-    const gzip = packed.length < body.length ? `${file}.gz` : null;
-    if (gzip !== null) writeFileSync(path.join(folder, gzip), packed);
-    const address = file === 'index.html' ? '/' : `/${file}`;
-    rows.push({ path: address, file, contentType, immutable: HASHED.test(file), gzip });
-  }
-  return rows;
-}
 
 /** Gives the files that went into the pages, as paths below the project. */
 async function buildInto(folder: string): Promise<string[]> {
@@ -54,7 +28,7 @@ async function buildInto(folder: string): Promise<string[]> {
       sourcemap: false,
     },
   });
-  writeFileSync(path.join(folder, 'pages.json'), JSON.stringify(listed(folder), null, 2));
+  writeList(folder, '/');
   if (!('output' in result)) throw new Error('scripts/web.ts: vite gave no single build');
   const chunks = result.output.filter((part) => part.type === 'chunk');
   return chunks

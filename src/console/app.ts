@@ -37,6 +37,14 @@ const NO_PAGES: Answer = {
   body: 'The pages of the console are not built: `make build` makes them. The REST API is at /api/v4.\n',
 };
 
+/** Links between pages of the documentation are relative to its folder. */
+const TO_DOCS: Answer = {
+  status: 308,
+  contentType: 'text/plain; charset=utf-8',
+  body: '',
+  headers: { location: 'docs/' },
+};
+
 /** Whether an Accept-Encoding names gzip and does not refuse it (RFC 9110 section 12.5.3). */
 function takesGzip(header: string | string[] | undefined): boolean {
   if (typeof header !== 'string' || header.length > 512) return false;
@@ -267,13 +275,13 @@ export class App {
   }
 
   /**
-   * Pages of the console, open to all as they hold nothing; everything else is an unknown path, told after the
+   * Pages of the console and its documentation, open to all as they hold nothing; everything else is an unknown path, told after the
    * credentials.
    */
   private async serveOther(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const target = readTarget(incoming.url ?? '');
     if (target !== null && (incoming.method === 'GET' || incoming.method === 'HEAD')) {
-      const page = this.page(target, incoming.headers);
+      const page = await this.page(target, incoming.headers);
       if (page !== null) {
         this.finish(page, incoming, outgoing);
         return;
@@ -282,10 +290,11 @@ export class App {
     await this.turnAway(fail('path'), incoming, outgoing);
   }
 
-  private page({ decoded }: Target, asked: IncomingHttpHeaders): Answer | null {
+  private async page({ decoded }: Target, asked: IncomingHttpHeaders): Promise<Answer | null> {
     const { pages } = this.options;
     if (pages === null && decoded === '/') return NO_PAGES;
-    const page = pages?.page(decoded);
+    if (decoded === '/docs' && (await pages?.page('/docs/')) !== undefined) return TO_DOCS;
+    const page = await pages?.page(decoded);
     if (page === undefined) return null;
     const packed = page.gzip !== undefined && takesGzip(asked['accept-encoding']) ? page.gzip : null;
     const headers: Record<string, string> = {

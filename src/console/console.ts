@@ -37,7 +37,7 @@
 //   openapi.ts         The description of the API (OpenAPI 3.1), made from the list of routes
 //   openstreams.ts     Answers that stay open (event streams): ended when their reader would not be let in any more
 //   page.ts            Long lists in pages
-//   pages.ts           The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource
+//   pages.ts           The built pages of the console (dist/web) and of its documentation (dist/docs)
 //   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
 //   pastapi.ts         REST: figures over time, and what happened
 //   probeapi.ts        REST: tests whether a bridge reaches its other side, before or after it is added
@@ -505,9 +505,9 @@ export interface Page {
   /** The same packed by gzip, for whoever takes it; absent where it would not be smaller. */
   readonly gzip?: Uint8Array;
 }
-/** The console pages by exact path ("/", "/assets/app.js"): nothing is looked up on the disk. */
+/** The console pages by exact path ("/", "/assets/app.js"): no path of a file is made from a request. */
 export interface PageSource {
-  page(path: string): Page | undefined;
+  page(path: string): Page | undefined | Promise<Page | undefined>;
 }
 
 export interface ConsoleOptions {

@@ -1,7 +1,6 @@
-// The built pages of the console (dist/web, made by scripts/web.ts) as a PageSource: every file is read once, at start,
-// into memory. Called by gateway/console.ts when http_server is configured. Only files that the build has listed are
-// known; no path is ever made from a request.
-import { createHash } from 'node:crypto';
+// The built pages of the console (dist/web) and of its documentation (dist/docs), made by scripts/web.ts and site.ts, as a
+// PageSource. Called by gateway/console.ts when http_server is configured. Files are read when they are asked for; those
+// of the console stay in memory. Only files that the build has listed are known; no path is ever made from a request.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page, PageSource } from './console.ts';
@@ -12,17 +11,23 @@ interface Listed {
   readonly path: string;
   readonly file: string;
   readonly contentType: string;
+  readonly etag: string;
   readonly immutable: boolean;
   /** File with the same packed, null where that is not smaller. */
   readonly gzip: string | null;
 }
 
-/** Beside the bundle of the command; for whoever runs from the sources, in the folder that the build writes to. */
-const PLACES = ['./web/', '../../dist/web/'];
+/** Beside the bundle of the command; for a gateway run from its sources, in the folder that the build writes to. */
+const PLACES = ['./', '../../dist/'];
 
-async function readList(): Promise<{ base: URL; list: Listed[] } | null> {
+interface Found {
+  readonly base: URL;
+  readonly list: readonly Listed[];
+}
+
+async function readList(folder: 'web/' | 'docs/'): Promise<Found | null> {
   for (const place of PLACES) {
-    const base = new URL(place, import.meta.url);
+    const base = new URL(place + folder, import.meta.url);
     try {
       return { base, list: JSON.parse(await readFile(new URL('pages.json', base), 'utf8')) as Listed[] };
     } catch (error) {
@@ -34,17 +39,28 @@ async function readList(): Promise<{ base: URL; list: Listed[] } | null> {
 
 async function readPage(base: URL, listed: Listed): Promise<Page> {
   const read = (name: string): Promise<Buffer> => readFile(fileURLToPath(new URL(name, base)));
-  const body = await read(listed.file);
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  const { contentType, immutable } = listed;
-  return { body, contentType, etag, immutable, ...(listed.gzip === null ? {} : { gzip: await read(listed.gzip) }) };
+  const { file, contentType, etag, immutable, gzip } = listed;
+  const body = await read(file);
+  return { body, contentType, etag, immutable, ...(gzip === null ? {} : { gzip: await read(gzip) }) };
 }
 
-/** All pages, or null when they are not built. Rejects when a listed file cannot be read. */
+/** All pages, or null when those of the console are not built. Pages reject when a listed file cannot be read. */
 export async function loadPages(): Promise<PageSource | null> {
-  const found = await readList();
-  if (found === null) return null;
-  const pages = new Map<string, Page>();
-  for (const listed of found.list) pages.set(listed.path, await readPage(found.base, listed));
-  return { page: (path) => pages.get(path) };
+  const [web, docs] = await Promise.all([readList('web/'), readList('docs/')]);
+  if (web === null) return null;
+  const known = new Map<string, { readonly base: URL; readonly listed: Listed }>();
+  for (const { base, list } of docs === null ? [web] : [web, docs])
+    for (const listed of list) known.set(listed.path, { base, listed });
+  const kept = new Map<string, Promise<Page>>();
+  return {
+    page: (path) => {
+      const found = known.get(path);
+      if (found === undefined || found.base !== web.base)
+        return found === undefined ? undefined : readPage(found.base, found.listed);
+      const page = kept.get(path) ?? readPage(found.base, found.listed);
+      kept.set(path, page);
+      page.catch(() => kept.delete(path));
+      return page;
+    },
+  };
 }

@@ -9,7 +9,7 @@ import { wholeProgram } from '../../src/cli/cli.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
-const pages = ['README.md', ...readdirSync(path.join(ROOT, 'docs')).map((name) => `docs/${name}`)]
+const pages = ['README.md', ...readdirSync(path.join(ROOT, 'docs'), { recursive: true }).map((name) => `docs/${name}`)]
   .filter((name) => name.endsWith('.md'))
   .map((name) => ({ name, text: readFileSync(path.join(ROOT, name), 'utf8') }));
 
@@ -141,6 +141,35 @@ describe('commands', () => {
     );
     expect(named.length).toBeGreaterThan(20);
     expect(named.filter(({ target }) => !new RegExp(`^${target}:`, 'm').test(makefile))).toEqual([]);
+  });
+});
+
+/** The blocks of code of a page, without comments and empty lines. */
+const codeOf = (text: string): string[] =>
+  [...text.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) =>
+    code
+      .split('\n')
+      .map((line) => (/^\s*#(?! file )/.test(line) ? '' : line.replace(/ # .*$/, '').trimEnd()))
+      .filter((line) => line !== '')
+      .join('\n'),
+  );
+
+describe('pages in Chinese', () => {
+  const chinese = pages.filter(({ name }) => name.startsWith('docs/zh/') && !name.endsWith('/index.md'));
+  it.each(chinese)('$name shows the code of the English page, which is run', ({ name, text }) => {
+    const english = pages.find((page) => page.name === name.replace('/zh/', '/'));
+    expect(codeOf(text)).toEqual(codeOf(english?.text ?? ''));
+  });
+  it.each(chinese)('$name has the chapters of the English page', ({ name, text }) => {
+    const english = pages.find((page) => page.name === name.replace('/zh/', '/'));
+    const levels = (page: string): string[] =>
+      [...page.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^(#+) /gm)].map(([, marks]) => marks);
+    expect(levels(text)).toEqual(levels(english?.text ?? ''));
+  });
+  it('the index lists every page', () => {
+    const index = pages.find(({ name }) => name === 'docs/zh/index.md')?.text ?? '';
+    expect(chinese.filter(({ name }) => !index.includes(`](${path.basename(name)})`))).toEqual([]);
+    expect(chinese.length).toBeGreaterThan(4);
   });
 });
 

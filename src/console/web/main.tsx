@@ -69,6 +69,8 @@
 //   pages/topicdetail.tsx      One topic of the topic page: how much comes on it, its retained value, who gets it
 //   pages/topics.tsx           Topics: what is published, retained messages and subscriptions as one tree of levels
 //   pages/webusers.tsx         Security: who may use this console and the API, with which role; adding
+//   site/search.ts             The search of the documentation site, in the browser
+//   site/words.ts              How the documentation is searched: what is a word, and what counts more
 //   ui/chart.tsx               One chart over time, drawn by uPlot on a canvas
 //   ui/flow.tsx                The picture of a bridge: what it takes from MQTT, its rules, and the other side
 //   ui/framebytes.tsx          A frame byte by byte, each in the colour of its part

@@ -399,6 +399,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   Security: '安全',
   Configuration: '配置',
   'Skip to the page': '跳到页面内容',
+  Documentation: '文档',
   'Role: {role}': '角色：{role}',
   'Log out': '退出登录',
   Pages: '页面',

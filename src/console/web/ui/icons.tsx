@@ -16,6 +16,7 @@ const PATHS: Readonly<Record<string, string>> = {
   security: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4',
   configuration: 'M4 7h9m5 0h2M4 17h2m5 0h9M13 5v4m-2 6v4',
   log: 'M5 5h14M5 10h14M5 15h9M5 20h6',
+  docs: 'M5 4h9l5 5v11H5zM14 4v5h5M8 13h8m-8 4h6',
   close: 'M6 6l12 12M18 6L6 18',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   plus: 'M12 5v14M5 12h14',

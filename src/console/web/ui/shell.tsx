@@ -162,6 +162,10 @@ function Console({ user, active }: { readonly user: Me; readonly active: boolean
             <span>{title}</span>
           </a>
         ))}
+        <a href={`docs/${language.get() === 'zh' ? 'zh/index' : 'index'}.html`} target="_blank" rel="noreferrer">
+          <Icon name="docs" />
+          <span>{t('Documentation')}</span>
+        </a>
       </nav>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached without a mouse */}
       <main ref={main} id="main" tabIndex={0}>
