@@ -275,8 +275,8 @@ export class App {
   }
 
   /**
-   * Pages of the console and its documentation, open to all as they hold nothing; everything else is an unknown path, told after the
-   * credentials.
+   * Pages of the console and its documentation, open to all as they hold nothing; everything else
+   * is an unknown path, told after the credentials.
    */
   private async serveOther(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const target = readTarget(incoming.url ?? '');

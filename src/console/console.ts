@@ -37,7 +37,7 @@
 //   openapi.ts         The description of the API (OpenAPI 3.1), made from the list of routes
 //   openstreams.ts     Answers that stay open (event streams): ended when their reader would not be let in any more
 //   page.ts            Long lists in pages
-//   pages.ts           The built pages of the console (dist/web) and of its documentation (dist/docs)
+//   pages.ts           The built pages of the console (dist/web) and of its documentation (dist/docs) as a PageSource
 //   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
 //   pastapi.ts         REST: figures over time, and what happened
 //   probeapi.ts        REST: tests whether a bridge reaches its other side, before or after it is added

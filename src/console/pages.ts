@@ -1,11 +1,11 @@
-// The built pages of the console (dist/web) and of its documentation (dist/docs), made by scripts/web.ts and site.ts, as a
-// PageSource. Called by gateway/console.ts when http_server is configured. Files are read when they are asked for; those
-// of the console stay in memory. Only files that the build has listed are known; no path is ever made from a request.
+// The built pages of the console (dist/web) and of its documentation (dist/docs) as a PageSource; the build lists them
+// in pages.json. Called by gateway/console.ts when http_server is configured. Files are read when they are asked for,
+// those of the console stay in memory. Only files that are listed are known; no path is made from a request.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page, PageSource } from './console.ts';
 
-/** What scripts/web.ts writes beside the pages. */
+/** A row of pages.json. */
 interface Listed {
   /** "/assets/app-3f2a.js". */
   readonly path: string;
