@@ -2,10 +2,12 @@
 // Made by config/build/proxy.ts; read by the wiring (gateway/options.ts), which gives it to proxy/. Types alone. Keys,
 // their types and texts stand in config/schema/proxy.ts; here is only what is not a key: names, and what several keys
 // make together.
+import type { AddressTest } from '../base/networks.ts';
 import type { TlsClientConfig, TlsNameConfig, TlsServerConfig } from './config.ts';
 import type { Position } from './problem.ts';
 import type { Effective } from './schema/effective.ts';
-import type { ValueOf } from './schema/key.ts';
+import type { Checked, ValueOf } from './schema/key.ts';
+import type { TLS_SESSIONS } from './schema/listeners.ts';
 import type { RouteCondition } from './schema/match.ts';
 import type { PROXY, UPSTREAMS } from './schema/proxy.ts';
 
@@ -32,6 +34,8 @@ export interface MapEntry {
   readonly key: string;
   /** null for texts and masks. */
   readonly pattern: RegExp | null;
+  /** Of a key that is a network; null for all others. */
+  readonly network: { readonly bits: number; readonly has: AddressTest } | null;
   readonly upstream: string;
 }
 
@@ -48,7 +52,7 @@ export type ProxyConfig = Omit<
     readonly port: number;
     /** Addresses besides the first. */
     readonly otherBinds: readonly { readonly host: string; readonly port: number }[];
-    readonly tls: TlsServerConfig | null;
+    readonly tls: (TlsServerConfig & Partial<Effective<Checked<typeof TLS_SESSIONS>>>) | null;
     readonly tlsNames: readonly TlsNameConfig[];
     readonly useIdentityAsUsername: boolean;
     /** null = no WebSocket. */

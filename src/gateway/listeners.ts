@@ -84,7 +84,7 @@ export class Listeners {
         handshakeTimeoutMs: config.connectTimeoutMs,
         proxyProtocol: config.proxyProtocol,
         proxyProtocolFrom: config.proxyProtocolFrom,
-        proxyCertificate: config.proxyCertificate,
+        proxyTls: config.proxyCertificate ? 'required' : 'ignored',
       },
       maxPacketBytes,
     );

@@ -37,6 +37,7 @@ export class Selection {
   readonly tries: number;
   private readonly of: Balanced;
   private readonly key: string;
+  private stuck: string | null;
   private group: Group;
   private readonly tried = new Set<Peer>();
   private rehash = 0;
@@ -45,10 +46,14 @@ export class Selection {
   private point = -1;
   private readonly random: () => number;
 
-  /** `key` is what hash methods hash. `random` gives numbers from 0 to 1, 1 not included. */
-  constructor(of: Balanced, key: string, random: () => number = Math.random) {
+  /**
+   * `key` is what hash methods hash. `random` gives numbers from 0 to 1, 1 not included. `stuck` is the address that is
+   * tried first, where it can be used; null = none.
+   */
+  constructor(of: Balanced, key: string, random: () => number = Math.random, stuck: string | null = null) {
     this.of = of;
     this.key = key;
+    this.stuck = stuck;
     this.group = of.primary;
     this.random = random;
     const up = (peers: readonly Peer[]): number => peers.filter((peer) => !peer.server.down).length;
@@ -61,7 +66,7 @@ export class Selection {
    */
   next(nowMs: number): Peer | null {
     const { of } = this;
-    let peer = of.single ? this.only(nowMs) : this.byMethod(nowMs);
+    let peer = this.stuckPeer(nowMs) ?? (of.single ? this.only(nowMs) : this.byMethod(nowMs));
     if (peer === null && of.backup !== null && this.group !== of.backup) {
       this.group = of.backup;
       peer = of.balance === 'least_conn' ? this.leastConn(nowMs) : this.roundRobin(nowMs);
@@ -70,6 +75,15 @@ export class Selection {
     this.tried.add(peer);
     peer.chosen(nowMs);
     return peer;
+  }
+
+  /** Where the client was the last time; asked for once. */
+  private stuckPeer(nowMs: number): Peer | null {
+    const { of, stuck } = this;
+    if (stuck === null) return null;
+    this.stuck = null;
+    const peers = of.backup === null ? of.primary.peers : [...of.primary.peers, ...of.backup.peers];
+    return peers.find((peer) => peer.address === stuck && peer.usable(nowMs, of.single)) ?? null;
   }
 
   private only(nowMs: number): Peer | null {

@@ -11,8 +11,8 @@ import type { ProxyOptions } from './proxy.ts';
 
 export interface Reached {
   readonly server: Connection;
-  /** Counted as connected; whoever gets this has to give it back to the pool. */
-  readonly peer: Peer;
+  /** It is counted as connected: to be called once, when it is not any more. */
+  readonly release: () => void;
 }
 
 export class Dialing {
@@ -45,7 +45,7 @@ export class Dialing {
       if (peer === null) break;
       this.tried.push(peer.address);
       const server = await this.dial(peer, connectTimeoutMs);
-      if (server !== null) return { server, peer };
+      if (server !== null) return { server, release: this.pool.join(peer, facts) };
     }
     return null;
   }

@@ -8,7 +8,7 @@ import type { Bound, Connection } from '../transport/transport.ts';
 import { type AccessLog, type Entry, FAULTS } from './accesslog.ts';
 import { addressFacts } from './facts.ts';
 import type { InspectCells } from './inspect.ts';
-import { ConnectionCount, Rate } from './limits.ts';
+import { ConnectionCount, KeyedRate, Rate } from './limits.ts';
 import { PROXY_METRICS as M } from './metrics.ts';
 import type { Pool } from './pool.ts';
 import type { ProxyListener, ProxyOptions, ProxyParts } from './proxy.ts';
@@ -22,6 +22,7 @@ const SWEEP_MS = 500;
 /** A lack of descriptors that comes back after this long is another one. */
 const QUIET_MS = 60_000;
 const TOO_MANY = 'too many connections of this address';
+const TOO_OFTEN = 'too many connects of this address';
 
 export interface EntranceContext {
   readonly parts: ProxyParts;
@@ -42,11 +43,13 @@ interface Cells {
 export class Entrance {
   readonly parts: ProxyParts;
   readonly connects = new Rate();
+  readonly ratesOfIds = new KeyedRate();
   readonly byClientId = new ConnectionCount();
   readonly byUsername = new ConnectionCount();
   readonly exchanges = new Exchanges();
   readonly cells: Cells;
   private readonly byAddress = new ConnectionCount();
+  private readonly ratesOfAddresses = new KeyedRate();
   private readonly name: string;
   private readonly context: EntranceContext;
   private rules: Rules;
@@ -206,18 +209,21 @@ export class Entrance {
         accept: (connection) => this.accept(connection),
         reject: (reason, remote) => this.rejected(reason, remote),
         // TLS costs more than a look at the count; whoever passes here is counted when its handshake is done.
-        admit: (remoteAddress) =>
-          this.full()
-            ? 'full'
-            : this.byAddress.full(remoteAddress, this.rules.options.limitConn.perIp)
-              ? TOO_MANY
-              : null,
+        admit: (remoteAddress) => this.refusal(remoteAddress),
         maxConnections: options.maxConnections,
         handshakeTimeoutMs: options.prereadTimeoutMs,
         proxyProtocol: options.proxyProtocol,
         proxyProtocolFrom: options.proxyProtocolFrom,
+        proxyTls: 'told',
       },
     );
+  }
+
+  /** Why nobody from this address is let in now; null = no reason. */
+  private refusal(remoteAddress: string): string | null {
+    if (this.full()) return 'full';
+    if (this.byAddress.full(remoteAddress, this.rules.options.limitConn.perIp)) return TOO_MANY;
+    return this.ratesOfAddresses.banned(remoteAddress, this.parts.clock.mono()) ? TOO_OFTEN : null;
   }
 
   /** Each listener counts its own connections; of several the sum counts. */
@@ -229,14 +235,14 @@ export class Entrance {
   private accept(connection: Connection): void {
     const { rules } = this;
     this.cells.accepted.value++;
-    if (this.full()) {
+    const { limitConn, limitRate } = rules.options;
+    const { burst, banMs, perIpPerSecond: perSecond } = limitRate;
+    const { remoteAddress } = connection;
+    const fits = this.ratesOfAddresses.take(remoteAddress, { perSecond, burst, banMs }, this.parts.clock.mono());
+    const refusal = this.full() ? 'full' : fits ? null : TOO_OFTEN;
+    if (refusal !== null || !this.byAddress.enter(remoteAddress, limitConn.perIp)) {
       connection.destroy();
-      this.refusedAtDoor(connection.remote, 503, 'full');
-      return;
-    }
-    if (!this.byAddress.enter(connection.remoteAddress, rules.options.limitConn.perIp)) {
-      connection.destroy();
-      this.refusedAtDoor(connection.remote, 503, TOO_MANY);
+      this.refusedAtDoor(connection.remote, 503, refusal ?? TOO_MANY);
       return;
     }
     const relay = new Relay(this, rules, connection);
@@ -306,7 +312,14 @@ export class Entrance {
 
 /** The status of a connection that was rejected with this word before anything of MQTT was read. */
 function statusAtDoor(reason: string): Entry['status'] {
-  if (reason === 'full' || reason === TOO_MANY || reason === 'descriptors' || reason.startsWith('accept-')) return 503;
+  if (
+    reason === 'full' ||
+    reason === TOO_MANY ||
+    reason === TOO_OFTEN ||
+    reason === 'descriptors' ||
+    reason.startsWith('accept-')
+  )
+    return 503;
   if (reason === 'proxy-untrusted') return 403;
   return reason === 'silent' || reason === 'gone' ? 200 : 400;
 }

@@ -1,5 +1,6 @@
-// Limits of a proxy: connections of one key at a time, and events a second. Kept over reloads by entrance.ts, which
-// asks before it lets a client on. Bounded: a key costs memory only while a connection of it is open.
+// Limits of a proxy: connections of one key at a time, events a second, of all and of one key. Kept over reloads by
+// entrance.ts, which asks before it lets a client on. Bounded: a key costs memory only while a connection of it is
+// open, or while it is among those that came last.
 
 /** Open connections by key (an address, a client id). */
 export class ConnectionCount {
@@ -35,10 +36,10 @@ export class Rate {
   private tokens = Number.POSITIVE_INFINITY;
   private lastMs = 0;
 
-  /** Whether one more fits; `perSecond` 0 = no limit. */
-  take(perSecond: number, nowMs: number): boolean {
+  /** Whether one more fits; `perSecond` 0 = no limit. `most` at once, where that is more than in a second. */
+  take(perSecond: number, nowMs: number, most = 1): boolean {
     if (perSecond === 0) return true;
-    this.refill(perSecond, nowMs);
+    this.refill(perSecond, nowMs, most);
     if (this.tokens < 1) return false;
     this.tokens--;
     return true;
@@ -52,9 +53,45 @@ export class Rate {
     return this.tokens >= 0 ? 0 : Math.ceil((-this.tokens / perSecond) * 1000);
   }
 
-  private refill(perSecond: number, nowMs: number): void {
+  private refill(perSecond: number, nowMs: number, most = 1): void {
     // The first one finds a full bucket.
-    this.tokens = Math.min(Math.max(1, perSecond), this.tokens + ((nowMs - this.lastMs) / 1000) * perSecond);
+    this.tokens = Math.min(Math.max(most, perSecond), this.tokens + ((nowMs - this.lastMs) / 1000) * perSecond);
     this.lastMs = nowMs;
+  }
+}
+
+/** Keys whose rate is known; the one that came longest ago is forgotten first. */
+const KEYS = 100_000;
+
+export interface KeyedRateOptions {
+  /** 0 = no limit. */
+  readonly perSecond: number;
+  /** At once, where that is more than in a second. */
+  readonly burst: number;
+  /** How long a key that was above its rate is refused; 0 = as long as its rate says. */
+  readonly banMs: number;
+}
+
+/** Events a second of one key each (an address, a client id), and bans for those that are above. */
+export class KeyedRate {
+  private readonly keys = new Map<string, { readonly rate: Rate; bannedUntilMs: number }>();
+
+  /** Whether one more of this key fits; it is counted. */
+  take(key: string, { perSecond, burst, banMs }: KeyedRateOptions, nowMs: number): boolean {
+    if (perSecond === 0) return true;
+    const known = this.keys.get(key) ?? { rate: new Rate(), bannedUntilMs: 0 };
+    this.keys.delete(key);
+    this.keys.set(key, known);
+    const oldest = this.keys.size > KEYS ? this.keys.keys().next().value : undefined;
+    if (oldest !== undefined) this.keys.delete(oldest);
+    if (nowMs < known.bannedUntilMs) return false;
+    if (known.rate.take(perSecond, nowMs, burst)) return true;
+    known.bannedUntilMs = nowMs + banMs;
+    return false;
+  }
+
+  /** Whether the key is banned: asked before anything costs more than that. */
+  banned(key: string, nowMs: number): boolean {
+    return nowMs < (this.keys.get(key)?.bannedUntilMs ?? 0);
   }
 }

@@ -1,7 +1,8 @@
 // Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares. Made ready by rules.ts,
 // asked by route.ts. Pure. Values may come from clients: texts are looked up, patterns run on the linear engine.
 // Source: NGINX, ngx_stream_map_module (exact text, longest *. mask, longest .* mask, first pattern),
-// ngx_stream_split_clients_module.
+// ngx_stream_geo_module (the smallest network), ngx_stream_split_clients_module.
+import type { AddressTest } from '../base/networks.ts';
 import type { MapOptions, ShareOptions } from './proxy.ts';
 
 export interface LookupTable {
@@ -19,8 +20,10 @@ export function compileMap(map: Omit<MapOptions, 'source'>): LookupTable {
   const suffixes: Mask[] = [];
   const prefixes: Mask[] = [];
   const patterns: { readonly pattern: RegExp; readonly upstream: string }[] = [];
-  for (const { key, pattern, upstream } of map.values) {
-    if (pattern !== null) patterns.push({ pattern, upstream });
+  const networks: { readonly bits: number; readonly has: AddressTest; readonly upstream: string }[] = [];
+  for (const { key, pattern, network, upstream } of map.values) {
+    if (network) networks.push({ ...network, upstream });
+    else if (pattern !== null) patterns.push({ pattern, upstream });
     else if (map.hostnames && key.startsWith('*.')) suffixes.push({ text: fold(key.slice(1)), upstream });
     else if (map.hostnames && key.startsWith('.')) {
       suffixes.push({ text: fold(key), upstream });
@@ -31,11 +34,13 @@ export function compileMap(map: Omit<MapOptions, 'source'>): LookupTable {
   const longestFirst = (a: Mask, b: Mask): number => b.text.length - a.text.length;
   suffixes.sort(longestFirst);
   prefixes.sort(longestFirst);
+  networks.sort((a, b) => b.bits - a.bits);
   return {
     find(value) {
       const folded = fold(value);
       return (
         exact.get(folded) ??
+        networks.find(({ has }) => has(value))?.upstream ??
         suffixes.find(({ text }) => folded.length > text.length && folded.endsWith(text))?.upstream ??
         prefixes.find(({ text }) => folded.length > text.length && folded.startsWith(text))?.upstream ??
         patterns.find(({ pattern }) => pattern.test(value))?.upstream ??

@@ -40,6 +40,7 @@ export const PROXY_METRICS = {
 export const UPSTREAM_METRICS = {
   connections: gauge('upstream_connections', 'Connections to the servers of a pool', 'connections'),
   usable: gauge('upstream_usable', 'Servers of a pool that take connections now', 'items'),
+  sticky: gauge('upstream_sticky', 'Keys of a pool whose server is remembered', 'items'),
   connects: counter('upstream_connects', 'Connections made to servers', 'connections'),
   failures: counter('upstream_failures', 'Connections to servers that failed', 'connections'),
   discovered: gauge('upstream_discovered', 'Servers that discovery has found for a pool', 'items'),

@@ -16,6 +16,7 @@ import { ownFault } from './ownfault.ts';
 import { Peer } from './peer.ts';
 import type { PeerView, ProxyParts, ServerOptions, UpstreamOptions, UpstreamView } from './proxy.ts';
 import { buildRing } from './ring.ts';
+import { StickyTable } from './sticky.ts';
 import { compileTemplate, type Template } from './template.ts';
 
 /** A name without an answer is asked for again after this time, or after dns_refresh when that is shorter. */
@@ -45,6 +46,8 @@ export class Pool {
   private places: Place[] = [];
   private balanced: Balanced;
   private hashKey: Template;
+  /** null = balance alone decides. */
+  private sticky: { readonly key: Template; readonly table: StickyTable } | null;
   private readonly health: HealthCheck;
   private lookupTimer: Timer | null = null;
   private stopped = false;
@@ -57,11 +60,13 @@ export class Pool {
     this.options = options;
     this.parts = parts;
     this.hashKey = compileTemplate(options.hashKey, parts.env);
+    this.sticky = this.makeSticky();
     const labels = { upstream: options.name };
     this.connects = parts.metrics.cell(M.connects, labels);
     this.failures = parts.metrics.cell(M.failures, labels);
     parts.metrics.read(M.connections, () => this.sum((peer) => peer.conns), labels);
     parts.metrics.read(M.usable, () => this.usableCount(), labels);
+    parts.metrics.read(M.sticky, () => this.sticky?.table.size ?? 0, labels);
     this.health = new HealthCheck(this, parts);
     this.places = this.wanted().map(newPlace);
     this.balanced = this.balance();
@@ -88,6 +93,7 @@ export class Pool {
     const same = JSON.stringify(options.discover) === JSON.stringify(this.options.discover);
     this.options = options;
     this.hashKey = compileTemplate(options.hashKey, this.parts.env);
+    this.sticky = this.makeSticky();
     if (options.discover === null) this.found = [];
     this.place();
     await this.atMost(FIRST_LOOKUP_MS, Promise.all([this.lookup(), ...(same ? [] : [this.discover()])]));
@@ -96,7 +102,23 @@ export class Pool {
   /** The tries of one client. */
   select(facts: Facts): Selection {
     const key = this.options.balance === 'ip_hash' ? facts.remoteAddress : this.hashKey.fill(facts);
-    return new Selection(this.balanced, key);
+    const stickyKey = this.sticky?.key.fill(facts) ?? '';
+    const stuck = this.sticky?.table.find(stickyKey, this.parts.clock.mono()) ?? null;
+    return new Selection(this.balanced, key, Math.random, stuck);
+  }
+
+  /** A client is connected to a peer that select() has given; the result is called when it has left it. */
+  join(peer: Peer, facts: Facts): () => void {
+    const { sticky } = this;
+    const { clock } = this.parts;
+    const key = sticky?.key.fill(facts) ?? '';
+    // A client without a key is nobody that could come back.
+    if (sticky === null || key === '') return () => this.release(peer);
+    sticky.table.enter(key, peer.address, clock.mono());
+    return () => {
+      sticky.table.leave(key, clock.mono());
+      this.release(peer);
+    };
   }
 
   /**
@@ -205,6 +227,16 @@ export class Pool {
   private usableCount(): number {
     const nowMs = this.parts.clock.mono();
     return this.sum((peer) => (peer.usable(nowMs, this.balanced.single) ? 1 : 0));
+  }
+
+  /** The table there is goes on with new bounds. */
+  private makeSticky(): typeof this.sticky {
+    const { sticky } = this.options;
+    if (sticky === null) return null;
+    const table = this.sticky?.table ?? new StickyTable(sticky.expireMs, sticky.size);
+    table.expireMs = sticky.expireMs;
+    table.most = sticky.size;
+    return { key: compileTemplate(sticky.key, this.parts.env), table };
   }
 
   private balance(): Balanced {

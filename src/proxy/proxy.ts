@@ -18,7 +18,7 @@
 //   health.ts                Active health checks
 //   inspect.ts               Every packet between one client and its server, with `inspect`
 //   layout.ts                Where the fields of a CONNECT stand
-//   limits.ts                Limits of a proxy: connections of one key at a time, and events a second
+//   limits.ts                Limits of a proxy: connections of one key at a time, events a second
 //   logformat.ts             Lines of the access log in the form that the configuration chooses: text, json
 //   map.ts                   Tables of upstreams: NGINX's map with its precedence, and its split of clients into shares
 //   metrics.ts               The metrics of the proxy, each once: name, text, type, unit
@@ -36,6 +36,7 @@
 //   rules.ts                 A proxy's configuration made ready for use: one snapshot
 //   session.ts               An open session of a client with a server: the two connections joined, CONNACK looked at
 //   splice.ts                Two connections joined: what comes in on one goes out on the other, both ways
+//   sticky.ts                Which server each client was led to the last time (`sticky` of a pool): a key
 //   tally.ts                 The bytes of one client, from it and to it: added up over the stages of its connection
 //   tap.ts                   A connection that is handed to the built-in broker and still counted here
 //   template.ts              Templates such as "ng-${clientid}": taken apart once, filled in for every client
@@ -78,6 +79,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { AddressTest } from '../base/networks.ts';
 import type { TlsVariable } from '../base/tlsvariables.ts';
 import type {
   Connection,
@@ -109,6 +111,8 @@ export interface ConditionOptions {
   readonly value: string;
   /** For the linear engine; null for == and !=. */
   readonly pattern: RegExp | null;
+  /** Whether an address is in the network that `value` names; left out or null: it names none. */
+  readonly network?: AddressTest | null;
 }
 
 /** A share of the clients; the shares of a list follow each other. */
@@ -132,7 +136,13 @@ export interface MapOptions {
   readonly ignoreCase: boolean;
   /** "*.suffix", ".suffix" and "prefix.*" are masks. */
   readonly hostnames: boolean;
-  readonly values: readonly { readonly key: string; readonly pattern: RegExp | null; readonly upstream: string }[];
+  readonly values: readonly {
+    readonly key: string;
+    readonly pattern: RegExp | null;
+    /** Of a key that is a network; left out or null: it is none. */
+    readonly network?: { readonly bits: number; readonly has: AddressTest } | null;
+    readonly upstream: string;
+  }[];
   /** null = what is not in the table is left to split and default. */
   readonly default: string | null;
 }
@@ -239,7 +249,14 @@ export interface ProxyOptions {
   readonly default: string | null;
   readonly maxConnections: number;
   readonly limitConn: { readonly perIp: number; readonly perClientId: number; readonly perUsername: number };
-  readonly limitRate: { readonly connectsPerSecond: number };
+  readonly limitRate: {
+    readonly connectsPerSecond: number;
+    /** 0 = no limit, for both. */
+    readonly perIpPerSecond: number;
+    readonly perClientIdPerSecond: number;
+    readonly burst: number;
+    readonly banMs: number;
+  };
   /** Each a list of conditions that all have to fit. */
   readonly deny: readonly (readonly ConditionOptions[])[];
   readonly allow: readonly (readonly ConditionOptions[])[];
@@ -306,6 +323,8 @@ export interface UpstreamOptions {
   readonly name: string;
   readonly balance: 'round_robin' | 'least_conn' | 'ip_hash' | 'hash' | 'consistent_hash' | 'random';
   readonly hashKey: string;
+  /** null = balance alone decides. `key` is a template. */
+  readonly sticky: { readonly key: string; readonly expireMs: number; readonly size: number } | null;
   readonly servers: readonly ServerOptions[];
   /** null = only those servers. */
   readonly discover: DiscoveryOptions | null;

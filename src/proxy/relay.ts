@@ -23,7 +23,6 @@ import { connectionFacts, type Facts, takeConnect } from './facts.ts';
 import { Guard } from './guard.ts';
 import { type ConnectLayout, readLayout } from './layout.ts';
 import type { Out } from './packetstream.ts';
-import type { Peer } from './peer.ts';
 import type { Pool } from './pool.ts';
 import { Preread, UNTAKEN } from './preread.ts';
 import { LOCAL } from './proxy.ts';
@@ -51,8 +50,8 @@ export class Relay {
   private rewrittenId: string | null = null;
   private tried: readonly string[] = [];
   private readonly tally: Tally;
-  private pool: Pool | null = null;
-  private peer: Peer | null = null;
+  /** Gives the server back to its pool. */
+  private release: (() => void) | null = null;
   private dialing: Dialing | null = null;
   private session: Session | Exchange | null = null;
   private tap: Tap | null = null;
@@ -221,7 +220,6 @@ export class Relay {
       return;
     }
     this.state = 'dialing';
-    this.pool = pool;
     void this.dial(pool, load);
   }
 
@@ -273,7 +271,7 @@ export class Relay {
     this.dialing = null;
     if (this.state !== 'dialing') {
       reached?.server.destroy();
-      if (reached !== null) pool.release(reached.peer);
+      reached?.release();
       return;
     }
     if (reached === null) {
@@ -286,7 +284,7 @@ export class Relay {
       this.refuse(502, 'no server can be reached', this.version, SERVER_UNAVAILABLE);
       return;
     }
-    this.peer = reached.peer;
+    this.release = reached.release;
     this.join(reached.server, load);
   }
 
@@ -368,7 +366,7 @@ export class Relay {
     this.guard?.stop();
     this.dialing?.giveUp();
     this.counted.release();
-    if (this.pool !== null && this.peer !== null) this.pool.release(this.peer);
+    this.release?.();
     this.tally.tell();
     this.home.over(this, this.rules, this.entry(status, reason));
   }

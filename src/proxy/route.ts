@@ -42,8 +42,11 @@ function fits(match: readonly ConditionOptions[], facts: Facts): boolean {
 }
 
 /** Whether one condition holds for a value; null = the client has none. */
-function conditionFits({ op, value: wanted, pattern }: ConditionOptions, value: string | null): boolean {
-  if (pattern === null) return op === '==' ? value === wanted : value !== wanted;
+function conditionFits({ op, value: wanted, pattern, network }: ConditionOptions, value: string | null): boolean {
+  if (pattern === null) {
+    const same = network ? value !== null && network(value) : value === wanted;
+    return op === '==' ? same : !same;
+  }
   const found = value !== null && pattern.test(value);
   return op === '=~' || op === '=~*' ? found : !found;
 }

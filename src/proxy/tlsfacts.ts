@@ -1,8 +1,8 @@
 // What the TLS of one client says: protocol, cipher, names, and the fields of its certificate. Made by facts.ts where
 // TLS ends here. A certificate is read when a variable first asks for it; a proxy that asks for none does not pay.
 // Values are text from outside. Must not give a value of a certificate that was not verified: the transport hands none
-// over. Sources: NGINX, ngx_stream_ssl_module (forms of the values), RFC 2253 (names), Node's X509Certificate
-// (subjectAltName).
+// over. A PROXY header tells of a certificate by its common name alone: the rest of it has no value then. Sources:
+// NGINX, ngx_stream_ssl_module (forms of the values), RFC 2253 (names), Node's X509Certificate (subjectAltName).
 import { X509Certificate } from 'node:crypto';
 import { type CertificateVariable, isCertificateVariable, type TlsVariable } from '../base/tlsvariables.ts';
 import type { TlsInfo } from '../transport/transport.ts';
@@ -36,9 +36,9 @@ export class TlsFacts {
     const { info } = this;
     switch (name) {
       case 'ssl_protocol':
-        return info.version;
+        return info.version || null;
       case 'ssl_cipher':
-        return info.cipher;
+        return info.cipher || null;
       case 'ssl_server_name':
         return info.serverName;
       case 'ssl_alpn_protocol':
@@ -55,12 +55,13 @@ export class TlsFacts {
       case 'ssl_client_cn':
         return peer.commonName;
       case 'ssl_client_s_dn':
-        return peer.subject;
+        return peer.subject || null;
       case 'ssl_client_fingerprint_sha256':
-        return peer.fingerprint;
+        return peer.fingerprint || null;
       default:
         break;
     }
+    if (peer.pem === '') return null;
     this.certificate ??= new X509Certificate(peer.pem);
     const { certificate } = this;
     switch (name) {

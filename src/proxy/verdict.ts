@@ -19,7 +19,7 @@ import type { Status } from './accesslog.ts';
 import type { Facts } from './facts.ts';
 import { ClientFilter } from './filter.ts';
 import type { ConnectLayout } from './layout.ts';
-import type { ConnectionCount, Rate } from './limits.ts';
+import type { ConnectionCount, KeyedRate, Rate } from './limits.ts';
 import { type Replacements, type RewriteFailure, rewriteConnect } from './rewrite.ts';
 import { chooseUpstream, isAllowed } from './route.ts';
 import type { Rules } from './rules.ts';
@@ -47,6 +47,7 @@ export interface Passage {
 /** The limits of a proxy, shared by all of its clients. */
 export interface Limits {
   readonly connects: Rate;
+  readonly ratesOfIds: KeyedRate;
   readonly byClientId: ConnectionCount;
   readonly byUsername: ConnectionCount;
 }
@@ -149,6 +150,9 @@ function admit(
   if (!isAllowed(rules, facts)) return NOT_ALLOWED;
   if (!limits.connects.take(limitRate.connectsPerSecond, nowMs))
     return refuse(503, 'too many connects a second', CONNECTION_RATE_EXCEEDED);
+  const perId = { perSecond: limitRate.perClientIdPerSecond, burst: limitRate.burst, banMs: limitRate.banMs };
+  if (facts.clientId !== '' && !limits.ratesOfIds.take(facts.clientId, perId, nowMs))
+    return refuse(503, 'too many connects of this client id', CONNECTION_RATE_EXCEEDED);
   if (!counted.takeClientId(facts.clientId, limitConn.perClientId))
     return refuse(503, 'too many connections of this client id', QUOTA_EXCEEDED);
   if (!counted.takeUsername(facts.username, limitConn.perUsername))

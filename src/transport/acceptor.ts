@@ -13,7 +13,7 @@ import { ACCEPT_RESERVE, Descriptors } from './descriptors.ts';
 import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
 import { errorName, peerOf } from './stream.ts';
-import type { Reject } from './transport.ts';
+import type { ProxyTls, Reject } from './transport.ts';
 
 export interface AcceptorOptions {
   readonly reject: Reject;
@@ -27,8 +27,8 @@ export interface AcceptorOptions {
   readonly proxyProtocol: boolean;
   /** Whose header is believed; empty or left out = anybody's. */
   readonly proxyProtocolFrom?: readonly string[];
-  /** The header must tell of a verified certificate of the client. */
-  readonly proxyCertificate?: boolean;
+  /** What becomes of what the header tells of TLS. */
+  readonly proxyTls?: ProxyTls;
   readonly handshakeTimeoutMs: number;
   readonly admit?: (remoteAddress: string) => string | null;
   /** Takes a socket on which nothing is left to wait for. */
@@ -185,7 +185,7 @@ export class Acceptor {
   private shakeHands(socket: Socket, peer: Peer): void {
     const { handshakeTimeoutMs, reject, proxyProtocol } = this.options;
     const handshake = new Handshake(socket, peer, handshakeTimeoutMs, reject, this.handshakes);
-    if (proxyProtocol) handshake.readProxyHeader(this.options.proxyCertificate === true, () => this.handOn(handshake));
+    if (proxyProtocol) handshake.readProxyHeader(this.options.proxyTls ?? 'ignored', () => this.handOn(handshake));
     else this.handOn(handshake);
   }
 

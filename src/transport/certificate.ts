@@ -2,7 +2,7 @@
 // certificate says. Called by tls.ts for both sides. Nothing fails open: a file that holds no certificate, no key or no
 // list is an error, because an empty text would quietly mean "none" or "the system's authorities" to TLS.
 // Source: RFC 2253 (subject), RFC 7468 (PEM), Node's tls.createSecureContext.
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { constants, createHash, createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SecureContext, SecureContextOptions, TLSSocket } from 'node:tls';
@@ -98,8 +98,42 @@ export function serverMaterial(options: TlsServerOptions): SecureContextOptions 
     passphrase: keyPassword ?? undefined,
     ...versions,
     ciphers: options.ciphers ?? SERVER_CIPHERS,
+    ...(options.curves ? { ecdhCurve: options.curves } : {}),
+    ...(options.sessionTickets === false ? { secureOptions: constants.SSL_OP_NO_TICKET } : {}),
+    ...(options.ticketKeys ? { ticketKeys: readTicketKeys(options.ticketKeys) } : {}),
   };
   return checked(options.certfile, material, ` (with ${options.keyfile})`);
+}
+
+const TICKET_KEYS_BYTES = 48;
+
+/** Name, HMAC key and AES key of session tickets. Throws TRANSPORT-TLS for a file that cannot be they. */
+function readTicketKeys(file: string): Buffer {
+  let keys: Buffer;
+  try {
+    keys = readFileSync(file);
+  } catch (error) {
+    throw failure(file, errorText(error), error);
+  }
+  if (keys.length !== TICKET_KEYS_BYTES)
+    throw failure(
+      file,
+      `ticket keys are ${TICKET_KEYS_BYTES} bytes, as \`openssl rand ${TICKET_KEYS_BYTES}\` makes them`,
+    );
+  return keys;
+}
+
+/**
+ * What sessions belong to: of another context, none is taken up again. With ticket keys it stays the same as long as
+ * they do, and all that decides on certificates: a ticket must not carry a verdict past a new list of revocations.
+ */
+export function sessionContextOf(options: TlsServerOptions): string {
+  const { cacertfile, crlfile, ticketKeys, verifyPeer, failIfNoPeerCert } = options;
+  if (!ticketKeys) return randomBytes(16).toString('hex');
+  const hash = createHash('sha256').update(readTicketKeys(ticketKeys));
+  hash.update(JSON.stringify([verifyPeer, failIfNoPeerCert, cacertfile === null ? null : readAuthorities(cacertfile)]));
+  if (crlfile !== null) hash.update(readText(crlfile, LIST, 'certificate revocation list'));
+  return hash.digest('hex').slice(0, 32);
 }
 
 function checked(file: string, material: SecureContextOptions, more = ''): SecureContextOptions {

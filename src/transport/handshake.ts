@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { formatHostPort } from './address.ts';
 import { PROXY_HEADER_LONGEST, parseProxyHeader } from './proxyline.ts';
 import type { Peer } from './stream.ts';
-import type { Reject } from './transport.ts';
+import type { ProxyTls, Reject } from './transport.ts';
 
 type Stage = 'proxy' | 'tls' | 'ws';
 
@@ -49,9 +49,9 @@ export class Handshake {
 
   /**
    * Reads the PROXY protocol header, puts back what follows it and calls `next`; a bad one ends the connection, and
-   * with `certificate` one that does not tell of a verified certificate of the client.
+   * with `tls` required one that does not tell of a verified certificate of the client.
    */
-  readProxyHeader(certificate: boolean, next: () => void): void {
+  readProxyHeader(tls: ProxyTls, next: () => void): void {
     const { socket } = this;
     let held: Buffer = Buffer.alloc(0);
     const onEnd = (): void => this.fail(this.reasonOfClose());
@@ -75,13 +75,11 @@ export class Handshake {
         const { host, port } = header.source;
         this.peer = { remote: formatHostPort(host, port), remoteAddress: host, local: this.peer.local };
       }
-      if (certificate) {
-        if (header.tls === null || header.tls.peer === null) {
-          this.fail('proxy-certificate');
-          return;
-        }
-        this.peer = { ...this.peer, tls: header.tls };
+      if (tls === 'required' && !header.tls?.peer) {
+        this.fail('proxy-certificate');
+        return;
       }
+      if (tls !== 'ignored') this.peer = { ...this.peer, tls: header.tls };
       const after = chunk.subarray(header.bytes - held.length);
       if (after.length > 0) socket.unshift(after);
       next();

@@ -4,6 +4,7 @@
 //
 //  version 1   "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", at most 107 bytes
 //  version 2   0..11 signature | 12 version, command | 13 family, transport | 14..15 length | addresses, TLVs
+import { isUtf8 } from 'node:buffer';
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { type HostPort, plainAddress } from './address.ts';
 import type { TlsInfo } from './transport.ts';
@@ -121,17 +122,19 @@ function readTls(bytes: Buffer): TlsInfo | null {
   if (triples === null || ssl === undefined || ssl.length < SSL_FIXED || (ssl[0] & CLIENT_SSL) === 0) return null;
   const inner = triplesOf(ssl.subarray(SSL_FIXED));
   if (inner === null) return null;
-  const text = (value: Buffer | undefined): string => value?.toString('utf8') ?? '';
+  // A name that is no text would be read in more than one way: it is none.
+  const text = (value: Buffer | undefined): string =>
+    value !== undefined && isUtf8(value) && !value.includes(0) ? value.toString('utf8') : '';
   // Verified is 0, as what OpenSSL gives: sections 2.2.7 and PP2_TYPE_SSL.
   const verified = (ssl[0] & CLIENT_CERTIFICATE) !== 0 && ssl.readUInt32BE(1) === 0;
-  const name = inner.get(SSL_CN);
+  const name = text(inner.get(SSL_CN));
+  const alpn = text(triples.get(ALPN));
   return {
     version: text(inner.get(SSL_VERSION)),
     cipher: text(inner.get(SSL_CIPHER)),
     serverName: triples.has(AUTHORITY) ? text(triples.get(AUTHORITY)) : null,
-    peer: verified
-      ? { commonName: name === undefined ? null : text(name), subject: '', fingerprint: '', pem: '' }
-      : null,
+    ...(alpn === '' ? {} : { alpn }),
+    peer: verified ? { commonName: name === '' ? null : name, subject: '', fingerprint: '', pem: '' } : null,
   };
 }
 
@@ -187,6 +190,7 @@ export function encodeProxyHeader(
   return v2Bytes(four ? 0x11 : 0x21, Buffer.concat([address(source), address(destination), ports, tlsValues(tls)]));
 }
 
+const ALPN = 0x01;
 const AUTHORITY = 0x02;
 const SSL = 0x20;
 const SSL_VERSION = 0x21;
@@ -199,6 +203,7 @@ const CLIENT_SSL = 0x01;
 const CLIENT_CERTIFICATE = 0x02 | 0x04;
 /** A value that is longer is left out: the whole header has to stay below V2_LONGEST. */
 const VALUE_LONGEST = 128;
+const ALPN_LONGEST = 32;
 
 /** Server name, verification, version, common name and cipher, as type-length-value. */
 function tlsValues(tls: TlsInfo | null): Buffer {
@@ -207,7 +212,10 @@ function tlsValues(tls: TlsInfo | null): Buffer {
   // 0 only for a certificate that came and was verified.
   const head = Buffer.from([CLIENT_SSL | (peer === null ? 0 : CLIENT_CERTIFICATE), 0, 0, 0, peer === null ? 1 : 0]);
   const said = [value(SSL_VERSION, tls.version), value(SSL_CN, peer?.commonName ?? ''), value(SSL_CIPHER, tls.cipher)];
-  return Buffer.concat([value(AUTHORITY, tls.serverName ?? ''), value(SSL, Buffer.concat([head, ...said]))]);
+  const { alpn } = tls;
+  const protocol = alpn && alpn.length <= ALPN_LONGEST ? value(ALPN, alpn) : Buffer.alloc(0);
+  const names = [protocol, value(AUTHORITY, tls.serverName ?? '')];
+  return Buffer.concat([...names, value(SSL, Buffer.concat([head, ...said]))]);
 }
 
 function value(type: number, text: string | Buffer): Buffer {

@@ -2,14 +2,20 @@
 // shakes hands has no port of its own: sockets come from acceptor.ts (PROXY header read, counted), so a reload is
 // simply another server for the next socket, and connections that exist keep theirs. Loaded only when TLS is
 // configured. Source: RFC 8446, RFC 5246, RFC 6066 section 3 (SNI), RFC 7301 (ALPN).
-import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { isIP } from 'node:net';
 import type { ConnectionOptions, SecureContext, Server, TLSSocket, TlsOptions } from 'node:tls';
 import { checkServerIdentity, connect, createSecureContext, createServer } from 'node:tls';
 import { errorText, GatewayError } from '../base/errors.ts';
 import { Acceptor } from './acceptor.ts';
-import { clientContext, revocationsOf, serverMaterial, tlsInfo, verifiesPeers } from './certificate.ts';
+import {
+  clientContext,
+  revocationsOf,
+  serverMaterial,
+  sessionContextOf,
+  tlsInfo,
+  verifiesPeers,
+} from './certificate.ts';
 import type { Handshake } from './handshake.ts';
 import { pskBytes, readPskFile } from './psk.ts';
 import type { Revocations } from './revocations.ts';
@@ -79,13 +85,11 @@ export class TlsDoor {
   }
 
   private build(tls: TlsServerOptions, names: Names): Server {
-    // Sessions do not outlive a reload: a ticket would carry a verdict on a certificate past a new revocation list.
-    const sessionIdContext = randomBytes(16).toString('hex');
+    const sessionIdContext = sessionContextOf(tls);
     const contexts = new Map<string, SecureContext>();
     for (const [name, other] of names) {
-      const { cacertfile, crlfile, verifyPeer, failIfNoPeerCert, minVersion, ciphers } = tls;
-      const own = { cacertfile, crlfile, verifyPeer, failIfNoPeerCert, minVersion, ciphers };
-      const material = serverMaterial({ ...other, ...own });
+      const { keyfile, certfile, keyPassword } = other;
+      const material = serverMaterial({ ...tls, keyfile, certfile, keyPassword });
       contexts.set(name.toLowerCase(), createSecureContext({ ...material, sessionIdContext }));
     }
     const revocations = revocationsOf(tls);

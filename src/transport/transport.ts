@@ -63,6 +63,12 @@ export interface TlsInfo {
   readonly pskIdentity?: string;
 }
 
+/**
+ * What a PROXY header tells of the client's TLS. told: a connection without TLS of its own has it as `tls`. required:
+ * the same, and a peer whose header does not tell of a verified certificate is rejected with "proxy-certificate".
+ */
+export type ProxyTls = 'ignored' | 'told' | 'required';
+
 /** Why a connection ended. `error` is an errno name (ECONNRESET) or a TLS reason when the network ended it. */
 export interface CloseReason {
   readonly by: 'peer' | 'us' | 'error';
@@ -181,11 +187,8 @@ export interface ListenerOptions {
    * byte is read. Empty or left out = any. Peers of a Unix socket have no address: not for them.
    */
   readonly proxyProtocolFrom?: readonly string[];
-  /**
-   * The header has to tell of a certificate that the sender has verified (version 2), else the peer is rejected with
-   * "proxy-certificate". Connections without TLS of their own then have it as `tls`. False when left out.
-   */
-  readonly proxyCertificate?: boolean;
+  /** What becomes of what the header (version 2) tells of TLS; ignored when left out. */
+  readonly proxyTls?: ProxyTls;
   /**
    * Asked before a TLS or WebSocket handshake, with the address that PROXY has told: a reason to reject with, or null.
    */
@@ -206,6 +209,12 @@ export interface TlsServerOptions {
   /** Absent: TLS 1.2. */
   readonly minVersion?: TlsVersion;
   readonly ciphers?: string | null;
+  /** Groups for the key exchange in OpenSSL notation; absent or null: those of Node.js. */
+  readonly curves?: string | null;
+  /** false: a session is not taken up again. */
+  readonly sessionTickets?: boolean;
+  /** A file of 48 random bytes: sessions are taken up again after a restart, and by others that have the same. */
+  readonly ticketKeys?: string | null;
   /** Keys instead of certificates: a file of identities and keys, and the hint for clients. */
   readonly psk?: { readonly file: string; readonly hint: string | null } | null;
 }

@@ -26,7 +26,7 @@ describe('proxy', () => {
       routes: [],
       default: 'a',
       limitConn: { perIp: 0, perClientId: 0 },
-      limitRate: { connectsPerSecond: 0 },
+      limitRate: { connectsPerSecond: 0, perIpPerSecond: 0, perClientIdPerSecond: 0, burst: 10, banMs: 0 },
       accessLog: null,
     });
     expect(config(proxy('default = a, idle_timeout = 2s, limit_rate.connects = "120/m"')).proxy[0]).toMatchObject({

@@ -1,10 +1,13 @@
 // Whole gateways whose proxies lead to servers of our own: plain bytes, several proxies and pools, PROXY protocol in and out, TLS on both sides.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { connectAsync } from 'mqtt';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { encodeProxyHeader } from '../../src/transport/proxyline.ts';
+import type { TlsInfo } from '../../src/transport/transport.ts';
 import { Authority, hasOpenssl } from '../harness/certificates.ts';
 import { type TestGateway, testGateway } from '../harness/gateway.ts';
 import { freePort } from '../harness/port.ts';
@@ -108,6 +111,35 @@ proxy.p { bind = "127.0.0.1:${port}", preread = false, proxy_protocol = true, pr
     const got = await ask(port, `${V1}x`);
     if (version === 'v1') expect(got).toMatch(/^a PROXY TCP4 203\.0\.113\.7 /);
     else expect(got.slice(2, 14)).toBe('\r\n\r\n\0\r\nQUIT\n');
+  });
+
+  it('gives routes, rewrites and logs what version 2 tells of the TLS of a client, and no certificate that was not verified', async () => {
+    const [pumps, rest] = [await echo('pumps'), await echo('rest')];
+    const port = await freePort();
+    const log = path.join(mkdtempSync(path.join(tmpdir(), 'proxy-ways-')), 'access.log');
+    const keys = 'ssl_protocol, ssl_cipher, ssl_alpn_protocol, ssl_client_verify, cert_cn, ssl_client_serial, clientid';
+    const made = await testGateway(`${BASE}upstreams.pumps { servers = [ { addr = "127.0.0.1:${pumps}" } ] }
+upstreams.rest { servers = [ { addr = "127.0.0.1:${rest}" } ] }
+proxy.p { bind = "127.0.0.1:${port}", proxy_protocol = true, proxy_protocol_from = "127.0.0.1", default = rest
+  set { clientid = "\${ssl_client_verify}-\${clientid}" }
+  routes = [ { match { ssl_client_verify = SUCCESS, ssl_client_cn = "~^pump-", sni = "a.test" }, upstream = pumps } ]
+  access_log { file = "${log}", format = [ ${keys} ] } }`);
+    const address = (last: string) => ({ host: `192.0.2.${last}`, port: 1000, path: null });
+    const peer = { commonName: 'pump-7', subject: '', fingerprint: '', pem: '' };
+    const tls = { version: 'TLSv1.3', cipher: 'AES', serverName: 'a.test', alpn: 'mqtt', peer };
+    const header = (info: TlsInfo | null) => encodeProxyHeader(2, address('1'), address('2'), info);
+    const came = async (info: TlsInfo | null) =>
+      (await ask(port, Buffer.concat([header(info), CONNECT]))).split(' ')[0];
+    expect([await came(tls), await came({ ...tls, peer: null }), await came(null)]).toEqual(['pumps', 'rest', 'rest']);
+    await made.stop();
+    const told = { ssl_protocol: 'TLSv1.3', ssl_cipher: 'AES', ssl_alpn_protocol: 'mqtt', ssl_client_serial: null };
+    const lines = readFileSync(log, 'utf8').trim().split('\n');
+    rmSync(path.dirname(log), { recursive: true });
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+      { ...told, ssl_client_verify: 'SUCCESS', cert_cn: 'pump-7', clientid: 'dev' },
+      { ...told, ssl_client_verify: 'NONE', cert_cn: null, clientid: 'dev' },
+      expect.objectContaining({ ssl_protocol: null, ssl_client_verify: null, cert_cn: null }),
+    ]);
   });
 
   it('is believed at a proxy from named networks only, and a reload changes which', async () => {

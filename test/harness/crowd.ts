@@ -14,6 +14,8 @@ export type Arrival = 'accepted' | 'refused';
 class Member {
   private readonly socket: Socket;
   private bytes = 0;
+  /** The beginning of what came: CONNACK. */
+  private head: Buffer = Buffer.alloc(0);
   private wanted = 0;
   private reached: ((arrived: boolean) => void) | null = null;
   private gone = false;
@@ -28,14 +30,16 @@ class Member {
       this.settle();
     });
     this.socket.on('data', (chunk) => {
+      if (this.bytes < CONNACK_BYTES) this.head = Buffer.concat([this.head, chunk.subarray(0, CONNACK_BYTES)]);
       this.bytes += chunk.length;
       this.settle();
     });
     this.socket.write(connectBytes({ clientId, keepAlive: 0 }));
   }
 
+  /** False where it is closed, or told by CONNACK that it is refused. */
   async connected(): Promise<boolean> {
-    return this.more(CONNACK_BYTES);
+    return (await this.more(CONNACK_BYTES)) && this.head[3] === 0;
   }
 
   /** Subscribes and publishes with QoS 0: true when the message has come back. */

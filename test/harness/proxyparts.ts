@@ -94,6 +94,7 @@ export function upstreamOptions(
     balance: 'round_robin',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the proxy
     hashKey: '${clientid}',
+    sticky: null,
     servers,
     discover: null,
     health: null,
@@ -140,7 +141,7 @@ export function proxyOptions(fields: Partial<ProxyOptions> = {}): ProxyOptions {
     default: 'pool',
     maxConnections: 0,
     limitConn: { perIp: 0, perClientId: 0, perUsername: 0 },
-    limitRate: { connectsPerSecond: 0 },
+    limitRate: { connectsPerSecond: 0, perIpPerSecond: 0, perClientIdPerSecond: 0, burst: 10, banMs: 0 },
     deny: [],
     allow: [],
     filter: null,

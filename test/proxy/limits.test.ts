@@ -1,6 +1,6 @@
 // Counts and rates.
 import { describe, expect, it } from 'vitest';
-import { ConnectionCount, Rate } from '../../src/proxy/limits.ts';
+import { ConnectionCount, KeyedRate, Rate } from '../../src/proxy/limits.ts';
 
 describe('a connection count', () => {
   it('lets in as many as allowed, and others when some have left', () => {
@@ -17,6 +17,26 @@ describe('a connection count', () => {
     expect(count.full('a', 10)).toBe(true);
     for (let i = 0; i < 10; i++) count.leave('a');
     expect(count.size).toBe(0);
+  });
+});
+
+describe('a rate of keys', () => {
+  it('lets each key have its burst, then as many as time allows, and bans one that is above', () => {
+    const rate = new KeyedRate();
+    const options = { perSecond: 1, burst: 3, banMs: 10_000 };
+    const take = (key: string, nowMs: number): boolean => rate.take(key, options, nowMs);
+    expect([1, 2, 3].map(() => take('a', 0))).toEqual([true, true, true]);
+    expect([take('b', 0), take('a', 1000), take('a', 1500), rate.banned('a', 1500)]).toEqual([true, true, false, true]);
+    expect([take('a', 11_499), take('b', 11_499), rate.banned('b', 11_499)]).toEqual([false, true, false]);
+    expect([rate.banned('a', 11_500), take('a', 11_500)]).toEqual([false, true]);
+  });
+
+  it('forgets the key that came longest ago beyond its bound', () => {
+    const rate = new KeyedRate();
+    const options = { perSecond: 0.001, burst: 1, banMs: 0 };
+    expect([rate.take('a', options, 0), rate.take('a', options, 0)]).toEqual([true, false]);
+    for (let i = 0; i < 100_000; i++) rate.take(`k${i}`, options, 0);
+    expect([rate.take('a', options, 0), rate.take('k99999', options, 0)]).toEqual([true, false]);
   });
 });
 

@@ -71,6 +71,67 @@ describe('failures', () => {
   });
 });
 
+describe('a sticky pool', () => {
+  const C = serverOptions('10.0.0.3:1');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of the proxy
+  const sticky = { key: '${clientid}', expireMs: 60_000, size: 3 };
+  const options = upstreamOptions('u', [A, B, C], { sticky });
+  const visit = (made: Made, clientId: string): { at: string; leave: () => void } => {
+    const facts = { ...client, clientId };
+    const peer = made.pool.select(facts).next(made.clock.mono());
+    if (peer === null) throw new Error('nobody there');
+    made.pool.connected(peer);
+    return { at: peer.address, leave: made.pool.join(peer, facts) };
+  };
+  const pass = (made: Made, clientId: string): string => {
+    const { at, leave } = visit(made, clientId);
+    leave();
+    return at;
+  };
+
+  it('leads a client to its server again until it has been away for expire, counted from its last connection', () => {
+    const made = make(options);
+    expect([pass(made, 'a'), pass(made, 'b'), pass(made, 'a')]).toEqual(['10.0.0.1:1', '10.0.0.2:1', '10.0.0.1:1']);
+    const first = visit(made, 'a');
+    made.clock.advance(100_000);
+    expect(pass(made, 'a')).toBe('10.0.0.1:1');
+    first.leave();
+    made.clock.advance(59_999);
+    expect(pass(made, 'a')).toBe('10.0.0.1:1');
+    made.clock.advance(60_000);
+    expect(pass(made, 'a')).toBe('10.0.0.3:1');
+    expect(made.pool.view().servers.map(({ connections }) => connections)).toEqual([0, 0, 0]);
+  });
+
+  it('leads it elsewhere while its server cannot be used, and there from then on', () => {
+    const made = make(options);
+    expect(pass(made, 'a')).toBe('10.0.0.1:1');
+    made.pool.drain('10.0.0.1:1', true);
+    const other = pass(made, 'a');
+    expect(other).not.toBe('10.0.0.1:1');
+    made.pool.drain('10.0.0.1:1', false);
+    expect([pass(made, 'a'), pass(made, 'a')]).toEqual([other, other]);
+  });
+
+  it('forgets the key that was used longest ago beyond its size, and remembers none for a client without a key', () => {
+    const made = make(options);
+    for (const id of ['a', 'b', 'c', 'a', 'd', '', '']) pass(made, id);
+    expect(made.metrics.value('tidegate_proxy_upstream_sticky', { upstream: 'u' })).toBe(3);
+    const again = ['a', 'c', 'd'].map((id) => pass(made, id));
+    expect(['a', 'c', 'd'].map((id) => pass(made, id))).toEqual(again);
+    expect(made.metrics.value('tidegate_proxy_upstream_sticky', { upstream: 'u' })).toBe(3);
+  });
+
+  it('keeps its table over a reload, with new bounds', async () => {
+    const made = make(options);
+    expect([pass(made, 'a'), pass(made, 'b')]).toEqual(['10.0.0.1:1', '10.0.0.2:1']);
+    await made.pool.update(upstreamOptions('u', [A, B, C], { sticky: { ...sticky, expireMs: 1000 } }));
+    expect([pass(made, 'b'), pass(made, 'a')]).toEqual(['10.0.0.2:1', '10.0.0.1:1']);
+    made.clock.advance(1000);
+    expect(pass(made, 'a')).not.toBe('10.0.0.1:1');
+  });
+});
+
 describe('names', () => {
   it('stand for all their addresses, and for others after dns_refresh', async () => {
     const made = make(upstreamOptions('u', [serverOptions('broker:1883')]));

@@ -120,6 +120,37 @@ describe('a client', () => {
     expect(a).toHaveLength(2);
   });
 
+  it('that comes too often is refused by its address and by its id, for as long as the ban lasts', async () => {
+    const rate = { connectsPerSecond: 0, perIpPerSecond: 0, perClientIdPerSecond: 0, burst: 2, banMs: 60_000 };
+    const often = 'too many connects of this address';
+    const byAddress = await proxy({ limitRate: { ...rate, perIpPerSecond: 1 } });
+    await memoryServer(byAddress.network, A.addr);
+    await memoryServer(byAddress.network, B.addr);
+    const came = async (): Promise<boolean> => {
+      const before = byAddress.dialled.length;
+      await byAddress.send(connectBytes());
+      return byAddress.dialled.length > before;
+    };
+    expect([await came(), await came(), await came()]).toEqual([true, true, false]);
+    byAddress.clock.advance(59_999);
+    expect(await came()).toBe(false);
+    byAddress.clock.advance(1);
+    expect(await came()).toBe(true);
+    expect(byAddress.logged.filter(({ fields }) => fields?.reason === often)).toHaveLength(2);
+    await byAddress.proxies.stop(0);
+    const byId = await proxy({ limitRate: { ...rate, perClientIdPerSecond: 1 }, reject: 'connack' });
+    await memoryServer(byId.network, A.addr);
+    await memoryServer(byId.network, B.addr);
+    const answer = async (clientId: string): Promise<string> =>
+      (await byId.send(connectBytes({ clientId, version: 5 }))).all.toString('hex');
+    expect([await answer('x'), await answer('x'), await answer('x'), await answer('y')]).toEqual([
+      '',
+      '',
+      '2003009f00',
+      '',
+    ]);
+  });
+
   it('that is not allowed is refused before a server is asked', async () => {
     const deny = [[{ field: 'clientid', op: '==', value: 'bad', pattern: null }]] as const;
     const { send, dialled, value } = await proxy({ deny, reject: 'connack' });

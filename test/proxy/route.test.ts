@@ -6,6 +6,7 @@ import type { ConditionOptions, FactName, ProxyOptions } from '../../src/proxy/p
 import { chooseUpstream, isAllowed } from '../../src/proxy/route.ts';
 import { makeRules } from '../../src/proxy/rules.ts';
 import { compileTemplate } from '../../src/proxy/template.ts';
+import { load } from '../harness/configfiles.ts';
 import { facts, proxyOptions } from '../harness/proxyparts.ts';
 
 function condition(field: FactName, op: ConditionOptions['op'], value: string): ConditionOptions {
@@ -42,6 +43,31 @@ describe('a route', () => {
       expect(go({ routes: [to('x', condition('username', op, ''))] }, missing)).toBe('pool');
     for (const op of ['!=', '!~'] as const)
       expect(go({ routes: [to('x', condition('username', op, ''))] }, missing)).toBe('x');
+  });
+
+  it('takes a network for every address in it, in routes, lists and maps, where the smallest one decides', () => {
+    const { config } =
+      load(`upstreams { a { servers = [ { addr = "h:1" } ] }, b { servers = [ { addr = "h:1" } ] }, c { servers = [ { addr = "h:1" } ] } }
+proxy.p { bind = "127.0.0.1:1", default = c
+  deny = [ "remote_addr == 192.0.2.128/25" ], allow = [ { remote_addr = "192.0.2.0/24" }, "remote_addr != 10.0.0.0/8" ]
+  routes = [ { match { remote_addr = "fd00::/8" }, upstream = a } ]
+  map { source = "\${remote_addr}", values { "172.16.0.0/12" = a, "172.16.5.0/24" = b, "172.16.5.9" = c, "~^172[.]31" = c } } }`);
+    const made = makeRules(config.proxy[0], {});
+    const of = (address: string): Facts => ({ ...facts({}), remoteAddress: address });
+    const allowed = ['192.0.2.1', '192.0.2.200', '10.1.2.3', '11.1.2.3', '::ffff:10.1.2.3', ''];
+    expect(allowed.map((address) => isAllowed(made, of(address)))).toEqual([true, false, false, true, false, true]);
+    const led = ['fd12::1', 'fe80::1', '172.17.0.1', '172.16.5.1', '172.16.5.9', '172.31.0.1', '172.32.0.1', ''];
+    expect(led.map((address) => chooseUpstream(made, of(address)))).toEqual(['a', 'c', 'a', 'b', 'c', 'a', 'c', 'c']);
+  });
+
+  it('is refused where a network is none', () => {
+    for (const line of [
+      'deny = [ "remote_addr == 10.0.0.0/33" ]',
+      'map { source = "${remote_addr}", values { "10.0/8" = a } }',
+    ])
+      expect(() =>
+        load(`upstreams.a { servers = [ { addr = "h:1" } ] }\nproxy.p { bind = "127.0.0.1:1", default = a, ${line} }`),
+      ).toThrow('an address or network expected');
   });
 
   it('leaves its captures to templates', () => {

@@ -118,7 +118,7 @@ describe('encodeProxyHeader', () => {
   });
 
   it('says in version 2 what TLS has shown, verified only with a certificate, and leaves out what is too long', () => {
-    const tls = { version: 'TLSv1.3', cipher: 'AES', serverName: 'a.b', peer: null };
+    const tls: TlsInfo = { version: 'TLSv1.3', cipher: 'AES', serverName: 'a.b', peer: null };
     const peer = { commonName: 'dev', subject: 'CN=dev', fingerprint: '', pem: '' };
     const values = (info: TlsInfo): string => encodeProxyHeader(2, four, four, info).subarray(28).toString('hex');
     const version = '210007544c5376312e33';
@@ -130,6 +130,7 @@ describe('encodeProxyHeader', () => {
       ...tls,
       version: 'x'.repeat(128),
       serverName: 'x'.repeat(128),
+      alpn: 'x'.repeat(32),
       peer: { ...peer, commonName: 'x'.repeat(128) },
     };
     const header = encodeProxyHeader(2, six, six, most);
@@ -138,6 +139,16 @@ describe('encodeProxyHeader', () => {
     const { peer: told, ...rest } = most;
     expect(parseProxyHeader(header)).toMatchObject({ tls: { ...rest, peer: { commonName: told.commonName } } });
     expect(encodeProxyHeader(1, four, four, tls)).toEqual(encodeProxyHeader(1, four, four));
+  });
+
+  it.each([
+    ['that is no UTF-8', Buffer.from([0xff, 0xfe, 0x61])],
+    ['with a NUL', Buffer.from('a\0b')],
+  ])('takes a common name %s for none: it would be read in more than one way', (_name, name) => {
+    const peer = { commonName: 'abc', subject: '', fingerprint: '', pem: '' };
+    const header = encodeProxyHeader(2, four, four, { version: 'v', cipher: 'c', serverName: null, peer });
+    name.copy(header, header.indexOf('abc'));
+    expect(parseProxyHeader(header)).toMatchObject({ tls: { version: 'v', peer: { commonName: null } } });
   });
 
   it('writes both families as IPv6', () => {

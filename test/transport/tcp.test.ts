@@ -235,7 +235,7 @@ describe('listenTcp with the PROXY protocol', () => {
 
   it('a verified certificate that the header tells of is the one of the connection', async () => {
     const door = new Door();
-    const [{ port }] = await listener(door, { proxyProtocol: true, proxyCertificate: true }).start();
+    const [{ port }] = await listener(door, { proxyProtocol: true, proxyTls: 'required' }).start();
     await client(port, Buffer.concat([told(7, 0, 'pump-7'), Buffer.from('hello')]));
     const connection = await door.next();
     expect(connection).toMatchObject({ kind: 'tcp', remoteAddress: '192.0.2.9' });
@@ -252,7 +252,7 @@ describe('listenTcp with the PROXY protocol', () => {
     ['values that are cut', told(7, 0, 'pump-7', 3)],
   ])('closes a peer that has to tell of a certificate and sends %s', async (_, header) => {
     const door = new Door();
-    const [{ port }] = await listener(door, { proxyProtocol: true, proxyCertificate: true }).start();
+    const [{ port }] = await listener(door, { proxyProtocol: true, proxyTls: 'required' }).start();
     const socket = await client(port, header);
     socket.resume();
     await once(socket, 'close');

@@ -1,8 +1,10 @@
 // TLS: what the server shows and asks, every way a handshake fails and the word for it, reload, the client's care.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -172,6 +174,67 @@ function describeTls(): void {
         await once(second, 'secureConnect');
         expect(second.isSessionReused()).toBe(true);
         expect((await far(door)).tls?.peer?.commonName).toBe('device-7');
+      }
+    });
+
+    it('takes its own groups for the key exchange', async () => {
+      const { port } = await listen(new Door(), { curves: 'P-384:P-256' });
+      const socket = raw(port, { ecdhCurve: 'X25519:P-256:P-384', maxVersion: 'TLSv1.2' });
+      await once(socket, 'secureConnect');
+      expect(socket.getEphemeralKeyInfo()).toMatchObject({ name: 'secp384r1' });
+    });
+
+    /** Whether a session of the first is taken up by the second. */
+    async function resumes(first: Partial<TlsServerOptions>, second = first): Promise<boolean[]> {
+      const [a, b] = [
+        await listen(new Door(), { ...must, ...first }),
+        await listen(new Door(), { ...must, ...second }),
+      ];
+      const reused: boolean[] = [];
+      for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+        const identity = { cert: readFileSync(device.cert), key: readFileSync(device.key), maxVersion };
+        const one = raw(a.port, identity);
+        let session: Buffer | undefined;
+        one.on('session', (given: Buffer) => {
+          session = given;
+        });
+        await once(one, 'secureConnect');
+        one.end();
+        await once(one, 'close');
+        const two = raw(b.port, { ...identity, session: session ?? one.getSession() });
+        await once(two, 'secureConnect');
+        reused.push(two.isSessionReused());
+      }
+      return reused;
+    }
+
+    it('takes up the sessions of another with the same ticket keys, while both verify clients alike, else none', async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'tickets-'));
+      const [one, other] = ['one', 'other'].map((name) => join(folder, name));
+      for (const file of [one, other]) writeFileSync(file, randomBytes(48));
+      const both = join(folder, 'both.pem');
+      writeFileSync(both, readFileSync(authority.ca, 'utf8') + readFileSync(stranger.ca, 'utf8'));
+      try {
+        expect(await resumes({ ticketKeys: one })).toEqual([true, true]);
+        expect(await resumes({ ticketKeys: one }, { ticketKeys: other })).toEqual([false, false]);
+        expect(await resumes({})).toEqual([false, false]);
+        expect(await resumes({ ticketKeys: one }, { ticketKeys: one, cacertfile: both })).toEqual([false, false]);
+        writeFileSync(other, randomBytes(47));
+        await expect(listen(new Door(), { ticketKeys: other })).rejects.toMatchObject({ code: 'TRANSPORT-TLS' });
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+
+    it('takes up no session without tickets', async () => {
+      const door = new Door();
+      const { port } = await listen(door, { sessionTickets: false });
+      for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+        const first = raw(port, { maxVersion });
+        await once(first, 'secureConnect');
+        const second = raw(port, { maxVersion, session: first.getSession() });
+        await once(second, 'secureConnect');
+        expect(second.isSessionReused()).toBe(false);
       }
     });
 

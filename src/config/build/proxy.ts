@@ -2,11 +2,14 @@
 // somewhere, pools have servers, variables of the environment are set. Called by build.ts. Pure: problems go to the
 // sink.
 
+import { networkTest } from '../../base/networks.ts';
+import type { TlsServerConfig } from '../config.ts';
 import { compilePattern } from '../pattern.ts';
 import type { Position } from '../problem.ts';
 import type { MapEntry, ProxyConfig, UpstreamConfig, UpstreamServer } from '../proxy.ts';
-import { type Effective, effective } from '../schema/effective.ts';
+import { type Effective, effective, effectiveFields } from '../schema/effective.ts';
 import type { ValueOf } from '../schema/key.ts';
+import { TLS_SESSIONS } from '../schema/listeners.ts';
 import { PROXY, UPSTREAMS } from '../schema/proxy.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import { needsCertificate } from '../schema/template.ts';
@@ -18,6 +21,8 @@ type ProxyKeys = ValueOf<typeof PROXY.item>;
 type UpstreamKeys = ValueOf<typeof UPSTREAMS.item>;
 export type HasEnv = (name: string) => boolean;
 
+/** A map of addresses: its keys may be networks. */
+const ADDRESS = '$' + '{remote_addr}';
 /** The built-in broker as the target of a route. */
 const LOCAL = 'local';
 
@@ -50,7 +55,7 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     host,
     port,
     otherBinds: others.map((other) => ({ host: other.host, port: other.port })),
-    tls: block.tls === null ? null : tlsServer(block.tls, sink),
+    tls: block.tls === null ? null : withSessions(tlsServer(block.tls, sink), block.tls, sink),
     tlsNames: tlsNames(block.tls?.certificates ?? []),
     web: isWeb(block) ? webOf(websocket) : null,
     useIdentityAsUsername: tls?.useIdentityAsUsername ?? false,
@@ -71,6 +76,16 @@ function buildProxy(name: string, block: ProxyKeys, pools: readonly string[], ha
     filter: inspect ? filter : null,
     source: sink.at(block),
   };
+}
+
+function withSessions(
+  made: TlsServerConfig | null,
+  block: NonNullable<ProxyKeys['tls']>,
+  sink: Sink,
+): ProxyConfig['tls'] {
+  if (!block.session_tickets && block.ticket_keys !== null)
+    sink.refuse(block, 'ticket_keys', 'has no effect with session_tickets = false');
+  return made === null ? null : { ...made, ...effectiveFields(TLS_SESSIONS, block) };
 }
 
 /** Everything that names an upstream names one that there is, and every client goes somewhere. */
@@ -106,7 +121,9 @@ function checkTemplates(block: ProxyKeys, hasEnv: HasEnv, sink: Sink): void {
   for (const key of ['clientid', 'username', 'password'] as const) {
     const template = block.set[key];
     checkEnv(block.set, key, template, hasEnv, sink);
-    if (typeof template === 'string' && needsCertificate(template) && !block.tls?.verify_peer)
+    // A PROXY header tells the common name of a client without TLS of its own.
+    const told = block.proxy_protocol && block.tls === null;
+    if (typeof template === 'string' && needsCertificate(template, told) && !block.tls?.verify_peer)
       sink.doubt(block.set, key, 'is made of client certificates, but tls.verify_peer asks for none: nobody is let in');
   }
 }
@@ -119,15 +136,21 @@ function checkShares(split: ProxyKeys['split'], sink: Sink): void {
 function mapEntries(map: NonNullable<ProxyKeys['map']>, sink: Sink): MapEntry[] {
   const values: MapEntry[] = [];
   for (const [key, upstream] of map.values) {
+    if (map.source === ADDRESS && key.includes('/') && !key.startsWith('~')) {
+      const has = networkTest([key]);
+      if (has === null) sink.refuse(map, 'values', `${key}: an address or network expected, such as 10.0.0.0/8`);
+      else values.push({ key, pattern: null, network: { bits: Number(key.split('/')[1]), has }, upstream });
+      continue;
+    }
     if (!key.startsWith('~')) {
       // A backslash takes a text that would be something else literally.
-      values.push({ key: key.startsWith('\\') ? key.slice(1) : key, pattern: null, upstream });
+      values.push({ key: key.startsWith('\\') ? key.slice(1) : key, pattern: null, network: null, upstream });
       continue;
     }
     const ignoreCase = key.startsWith('~*');
     const pattern = compilePattern(key.slice(ignoreCase ? 2 : 1), ignoreCase);
     if (typeof pattern === 'string') sink.refuse(map, 'values', `${key}: ${pattern}`);
-    else values.push({ key, pattern, upstream });
+    else values.push({ key, pattern, network: null, upstream });
   }
   return values;
 }
@@ -268,6 +291,7 @@ function buildUpstream(name: string, block: UpstreamKeys, hasEnv: HasEnv, sink: 
   if (block.protocol === 'tcp' && sink.written(block, 'path'))
     sink.refuse(block, 'path', 'has no effect without protocol = ws');
   checkEnv(block, 'hash_key', block.hash_key, hasEnv, sink);
+  if (block.sticky !== null) checkEnv(block.sticky, 'key', block.sticky.key, hasEnv, sink);
   if (block.health !== null && block.health.password !== null && block.health.username === null)
     sink.refuse(block.health, 'password', 'requires a username');
   if (block.servers.length === 0 && block.discover === null)

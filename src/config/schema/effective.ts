@@ -3,6 +3,7 @@
 // Effective. Pure. max_send_queue_len becomes maxSendQueueLen; a time has its unit at the end (reconnect_max:
 // reconnectMaxMs); ignored keys are left out. Objects of a key that reads itself (a condition of a route) and names
 // that users choose stay as they are.
+import type { AddressTest } from '../../base/networks.ts';
 import type { Checked, Fields, Ignored, Key, KeyDoc, Quantity } from './key.ts';
 
 /** Words of the file that are more than one word, or misspelt, and how code spells them. */
@@ -20,7 +21,15 @@ type Camel<S extends string> = S extends `${infer Head}_${infer Rest}`
   : Word<S>;
 
 type Unit<V> = [Exclude<V, null>] extends [Quantity<infer U>] ? U : '';
-type Leaf = string | number | boolean | null | undefined | RegExp | readonly (readonly [string, string])[];
+type Leaf =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | RegExp
+  | AddressTest
+  | readonly (readonly [string, string])[];
 
 /** The effective form of a checked value: what a stage is given. */
 export type Effective<T> =

@@ -98,6 +98,21 @@ export const TLS_SERVER = {
   ...TLS_STRENGTH,
 };
 
+/** How sessions of TLS begin and are taken up again. */
+export const TLS_SESSIONS = {
+  curves: text({
+    default: null,
+    text: 'Groups for the key exchange in OpenSSL notation, preferred first. Absent = the defaults of Node.js.',
+    example: 'X25519:P-256',
+  }),
+  session_tickets: flag({ default: true, text: 'Whether clients may take up a TLS session again.' }),
+  ticket_keys: text({
+    default: null,
+    text: 'File of 48 random bytes that encrypt session tickets: sessions outlive a restart, and are taken up by other gateways with the same file. Absent = new keys at each start and reload.',
+    example: '/etc/tidegate/certs/ticket.key',
+  }),
+};
+
 /** Certificates beside the first one, wherever clients are served over TLS. */
 export const CERTIFICATES = {
   certificates: list(

@@ -1,6 +1,7 @@
 // What a route, allow or deny of a proxy has to fit: the block form and the text form of conditions, patterns compiled.
 // Data for proxy.ts. Must not repeat a value in a message: it may be a name of a person.
 // Sources: NGINX's map (~ and ~* before patterns), docs/proxy.md (the text form).
+import { type AddressTest, networkTest } from '../../base/networks.ts';
 import { TLS_VARIABLES, type TlsVariable } from '../../base/tlsvariables.ts';
 import { compilePattern } from '../pattern.ts';
 import { isNull, joinPath, type Node } from '../text/node.ts';
@@ -18,6 +19,8 @@ export interface RouteCondition {
   readonly value: string;
   /** Compiled for the linear engine, case already cared for; null for == and !=. */
   readonly pattern: RegExp | null;
+  /** Whether an address is in the network that `value` names; null where it names none. */
+  readonly network: AddressTest | null;
 }
 
 const OWN_FIELDS = [
@@ -33,6 +36,8 @@ const OWN_FIELDS = [
 const FIELDS: readonly MatchField[] = [...OWN_FIELDS, ...TLS_VARIABLES];
 const TEXT_FORM = /^\s*([a-z][a-z0-9_]{0,39})\s*(==|!=|=~\*|!~\*|=~|!~)\s*(.*?)\s*$/s;
 
+const NO_NETWORK = 'an address or network expected, such as 10.0.0.0/8';
+
 export interface Match {
   readonly conditions: readonly RouteCondition[];
   readonly written: TreeValue;
@@ -45,9 +50,15 @@ function condition(field: string, op: MatchOp, value: string): RouteCondition | 
     const close = nearest(field, FIELDS);
     return `unknown field${close === null ? '' : `; did you mean ${close}?`}; known are ${FIELDS.join(', ')}`;
   }
-  if (op === '==' || op === '!=') return { field: known, op, value, pattern: null };
+  if (op === '==' || op === '!=') {
+    // No address holds a slash.
+    if (known !== 'remote_addr' || !value.includes('/'))
+      return { field: known, op, value, pattern: null, network: null };
+    const network = networkTest([value]);
+    return network === null ? NO_NETWORK : { field: known, op, value, pattern: null, network };
+  }
   const pattern = compilePattern(value, op.endsWith('*'));
-  return typeof pattern === 'string' ? pattern : { field: known, op, value, pattern };
+  return typeof pattern === 'string' ? pattern : { field: known, op, value, pattern, network: null };
 }
 
 /** "~^x" is a pattern, "~*^x" one that ignores case, "\~x" the text "~x", anything else the text itself. */
@@ -61,7 +72,7 @@ export const MATCH: Key<Match> = {
   doc: {
     type: 'block or text',
     default: undefined,
-    text: 'Condition to match: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.',
+    text: 'Condition to match: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. A network such as 10.0.0.0/8 matches every remote_addr in it. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.',
     example: { clientid: '~^sensor-' },
   },
   inside: null,

@@ -6,7 +6,16 @@ import { isNull, type ScalarNode } from '../text/node.ts';
 import { block, list, named, optional, pairs } from './blocks.ts';
 import type { Key, Quantity } from './key.ts';
 import { duration, flag, int, size, special, text, word } from './keys.ts';
-import { CERTIFICATES, checkBind, ORIGINS, PROXY_FROM, TLS_CLIENT, TLS_SERVER, WS_PATH } from './listeners.ts';
+import {
+  CERTIFICATES,
+  checkBind,
+  ORIGINS,
+  PROXY_FROM,
+  TLS_CLIENT,
+  TLS_SERVER,
+  TLS_SESSIONS,
+  WS_PATH,
+} from './listeners.ts';
 import { LOG_FORMAT } from './logformat.ts';
 import { MATCH } from './match.ts';
 import { checkTemplate } from './template.ts';
@@ -84,7 +93,7 @@ const MAP = optional(
     ignore_case: flag({ default: false, text: 'Ignore case when comparing texts, as NGINX does.' }),
     hostnames: flag({ default: false, text: 'Treat "*.suffix", ".suffix" and "prefix.*" as masks.' }),
     values: pairs({
-      text: 'Text, mask, "~pattern" or "~*pattern", each with the name of an upstream. Order: an equal text, the longest *. mask, the longest .* mask, the first pattern that matches.',
+      text: 'Text, mask, "~pattern" or "~*pattern", each with the name of an upstream. If source is the variable remote_addr, networks such as 10.0.0.0/8 as well. Order: an equal text, the smallest network, the longest *. mask, the longest .* mask, the first pattern that matches.',
       example: { 'sensor-1': 'sensors', '~^gw-': 'gateways' },
     }),
     default: text({
@@ -218,6 +227,7 @@ export const PROXY = named(
       tls: optional(
         {
           ...TLS_SERVER,
+          ...TLS_SESSIONS,
           use_identity_as_username: flag({
             default: false,
             text: 'Use the common name of the client certificate as username.',
@@ -302,7 +312,20 @@ export const PROXY = named(
         { unknown: 'error', text: 'Connection limits.' },
       ),
       limit_rate: block(
-        { connects: rateKey('Largest rate of accepted CONNECT packets. 0 = no limit.') },
+        {
+          connects: rateKey('Largest rate of accepted CONNECT packets. 0 = no limit.'),
+          per_ip: rateKey('Largest rate of connections of one address. 0 = no limit.'),
+          per_clientid: rateKey('Largest rate of CONNECT packets of one client id. 0 = no limit.'),
+          burst: int({
+            default: 10,
+            min: 1,
+            text: 'Connections of one address or client id that may come at once, where that is more than in a second.',
+          }),
+          ban: duration({
+            default: '0s',
+            text: 'How long an address or client id that came too often is refused. 0 = until its rate allows it again.',
+          }),
+        },
         { unknown: 'error', text: 'Rate limits.' },
       ),
       deny: list(MATCH, { text: 'Clients that match one of these are refused.' }),
@@ -365,6 +388,30 @@ export const UPSTREAMS = named(
         text: 'Template of the value hashed by hash and consistent_hash.',
         check: checkTemplate,
       }),
+      sticky: optional(
+        {
+          key: text({
+            default: `\${clientid}`,
+            text: 'Template of the key, such as the client id.',
+            check: checkTemplate,
+          }),
+          expire: duration({
+            default: '30m',
+            min: 1,
+            text: 'How long a key is remembered after its last connection has ended.',
+          }),
+          size: int({
+            default: 100_000,
+            min: 1,
+            max: 10_000_000,
+            text: 'Largest number of keys. Beyond it, the one that was used longest ago is forgotten.',
+          }),
+        },
+        {
+          unknown: 'error',
+          text: 'A client goes to the server that its key was connected to the last time, while that can be used; balance selects one for new keys.',
+        },
+      ),
       servers: list(SERVER, { text: 'The servers. Required without discover.' }),
       discover: optional(
         {

@@ -22,6 +22,8 @@ export const CLIENT_VARIABLES: readonly string[] = [
 /** `match.1`, `match.name`: what the pattern of the route has captured. */
 const OTHER_VARIABLE = /^(?:env\.[A-Za-z_][A-Za-z0-9_]*|match\.[A-Za-z0-9_]{1,64})$/;
 
+const COMMON_NAMES = ['cert_cn', 'ssl_client_cn'];
+
 export function checkTemplate(template: string): string | null {
   for (const [, name] of template.matchAll(VARIABLE)) {
     if (CLIENT_VARIABLES.includes(name) || OTHER_VARIABLE.test(name)) continue;
@@ -30,7 +32,9 @@ export function checkTemplate(template: string): string | null {
   return null;
 }
 
-/** Whether it holds a variable that only a client certificate can give a value. */
-export function needsCertificate(template: string): boolean {
-  return [...template.matchAll(VARIABLE)].some(([, name]) => name === 'cert_cn' || isCertificateVariable(name));
+/** Whether it holds a variable that only a client certificate can give a value; `told`: beside its common name. */
+export function needsCertificate(template: string, told = false): boolean {
+  return [...template.matchAll(VARIABLE)].some(
+    ([, name]) => (name === 'cert_cn' || isCertificateVariable(name)) && !(told && COMMON_NAMES.includes(name)),
+  );
 }

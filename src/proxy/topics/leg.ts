@@ -17,7 +17,6 @@ import { PROTOCOL_ERROR, QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
 import type { Connection } from '../../transport/transport.ts';
 import { Dialing } from '../dialing.ts';
 import type { Facts } from '../facts.ts';
-import type { Peer } from '../peer.ts';
 import type { Pool } from '../pool.ts';
 import type { ProxyOptions, ProxyParts } from '../proxy.ts';
 import { Backlog, ID_COUNT } from './backlog.ts';
@@ -84,7 +83,8 @@ export class Leg {
   private server: Connection | null = null;
   private outlet: Outlet | null = null;
   private cutter: Cutter | null = null;
-  private peer: Peer | null = null;
+  /** Gives the server back to its pool. */
+  private giveBack: (() => void) | null = null;
   private timer: Timer | null = null;
 
   private readonly pings = new Pings();
@@ -226,14 +226,14 @@ export class Leg {
     for (const address of dialing.tried) if (tried.at(-1) !== address) tried.push(address);
     if (this.state !== 'dialing') {
       reached?.server.destroy();
-      if (reached !== null) pool.release(reached.peer);
+      reached?.release();
       return;
     }
     if (reached === null) {
       this.lost('no server can be reached', false);
       return;
     }
-    this.peer = reached.peer;
+    this.giveBack = reached.release;
     this.server = reached.server;
     if (this.parts.owner.legReached(this)) this.greet();
   }
@@ -381,10 +381,10 @@ export class Leg {
 
   /** Lets go of the connection; with `server` after what is under way, else at once. */
   private leave(ending: Connection | null = null): void {
-    const { server, peer, outlet } = this;
+    const { server, giveBack, outlet } = this;
     if (this.state === 'open') this.parts.sessions.value--;
     this.server = null;
-    this.peer = null;
+    this.giveBack = null;
     this.outlet = null;
     this.cutter?.stop();
     this.cutter = null;
@@ -392,6 +392,6 @@ export class Leg {
     this.backlog.settle();
     if (ending === null) server?.destroy();
     else ending.end();
-    if (peer !== null) this.parts.pool.release(peer);
+    giveBack?.();
   }
 }

@@ -28,8 +28,8 @@ export const PROXY_KEYS: Readonly<Record<string, string>> = {
   'New client id.': '新的客户端 ID。',
   'New username.': '新的用户名。',
   'New password.': '新的密码。',
-  'Condition to match: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.':
-    '匹配条件：{ 字段 = "文本", 字段 = "~模式", 字段 = "~*不区分大小写的模式" }，或用 == != =~ !~ =~* !~* 的 "字段 运算符 值"。字段：clientid、username、version、sni、listener、remote_addr、cert_cn、tls_version 和模板的 ssl_ 名称。',
+  'Condition to match: { field = "text", field = "~pattern", field = "~*pattern in any case" }, or "field op value" with == != =~ !~ =~* !~*. A network such as 10.0.0.0/8 matches every remote_addr in it. Fields: clientid, username, version, sni, listener, remote_addr, cert_cn, tls_version and the ssl_ names of templates.':
+    '匹配条件：{ 字段 = "文本", 字段 = "~模式", 字段 = "~*不区分大小写的模式" }，或用 == != =~ !~ =~* !~* 的 "字段 运算符 值"。10.0.0.0/8 这样的网络匹配其中的每个 remote_addr。字段：clientid、username、version、sni、listener、remote_addr、cert_cn、tls_version 和模板的 ssl_ 名称。',
   'Name of an upstream, or local for the built-in broker. Either this or split is required.':
     '上游名称，或 local 表示内置代理。需要此项或 split。',
   'Share in percent, up to two decimals; * = the rest.': '百分比份额，最多两位小数；* = 其余。',
@@ -37,8 +37,8 @@ export const PROXY_KEYS: Readonly<Record<string, string>> = {
   'Template of the value to look up.': '要查找的值的模板。',
   'Ignore case when comparing texts, as NGINX does.': '比较文本时忽略大小写，与 NGINX 相同。',
   'Treat "*.suffix", ".suffix" and "prefix.*" as masks.': '将 "*.suffix"、".suffix" 和 "prefix.*" 视为掩码。',
-  'Text, mask, "~pattern" or "~*pattern", each with the name of an upstream. Order: an equal text, the longest *. mask, the longest .* mask, the first pattern that matches.':
-    '文本、掩码、"~模式" 或 "~*模式"，各对应一个上游名称。顺序：相同文本、最长的 *. 掩码、最长的 .* 掩码、首个匹配的模式。',
+  'Text, mask, "~pattern" or "~*pattern", each with the name of an upstream. If source is the variable remote_addr, networks such as 10.0.0.0/8 as well. Order: an equal text, the smallest network, the longest *. mask, the longest .* mask, the first pattern that matches.':
+    '文本、掩码、"~模式" 或 "~*模式"，各对应一个上游名称。source 为变量 remote_addr 时也可用 10.0.0.0/8 这样的网络。顺序：相同文本、最小的网络、最长的 *. 掩码、最长的 .* 掩码、首个匹配的模式。',
   'Upstream if no value matches. Absent = the map selects none.': '没有值匹配时的上游。未设置 = 该映射不选择。',
   'Template of the value hashed by split.': 'split 所哈希的值的模板。',
   'Upstream for clients that no route, map or split matches. Absent = they are refused.':
@@ -82,6 +82,23 @@ export const PROXY_KEYS: Readonly<Record<string, string>> = {
   'Number of old files to keep.': '保留的旧文件数。',
   'How a server is selected.': '如何选择服务器。',
   'Template of the value hashed by hash and consistent_hash.': 'hash 和 consistent_hash 所哈希的值的模板。',
+  'Template of the key, such as the client id.': '键的模板，例如客户端标识符。',
+  'How long a key is remembered after its last connection has ended.': '最后一个连接结束后键保留多久。',
+  'Largest number of keys. Beyond it, the one that was used longest ago is forgotten.':
+    '键的最大数量。超出时忘记最久未使用的键。',
+  'A client goes to the server that its key was connected to the last time, while that can be used; balance selects one for new keys.':
+    '只要可用，客户端就去往其键上次连接的服务器；新键由 balance 选择。',
+  'Largest rate of connections of one address. 0 = no limit.': '一个地址的最大连接速率。0 = 不限。',
+  'Largest rate of CONNECT packets of one client id. 0 = no limit.': '一个客户端标识符的 CONNECT 最大速率。0 = 不限。',
+  'Connections of one address or client id that may come at once, where that is more than in a second.':
+    '一个地址或客户端标识符可以同时到来的连接数，当它多于每秒的数量时适用。',
+  'How long an address or client id that came too often is refused. 0 = until its rate allows it again.':
+    '来得过于频繁的地址或客户端标识符被拒绝多久。0 = 直到其速率再次允许。',
+  'Groups for the key exchange in OpenSSL notation, preferred first. Absent = the defaults of Node.js.':
+    '密钥交换所用的组，OpenSSL 写法，首选在前。未设置 = Node.js 的默认值。',
+  'Whether clients may take up a TLS session again.': '客户端是否可以恢复 TLS 会话。',
+  'File of 48 random bytes that encrypt session tickets: sessions outlive a restart, and are taken up by other gateways with the same file. Absent = new keys at each start and reload.':
+    '加密会话票据的 48 字节随机文件：会话在重启后仍可恢复，也可由使用同一文件的其他网关恢复。未设置 = 每次启动和重新加载都用新密钥。',
   'host:port, or unix:/path.': 'host:port，或 unix:/path。',
   'Share of connections.': '连接的份额。',
   'Used only when no other server is available.': '仅在没有其他服务器可用时使用。',
