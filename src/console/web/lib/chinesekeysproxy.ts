@@ -86,8 +86,6 @@ export const PROXY_KEYS: Readonly<Record<string, string>> = {
   'How long a key is remembered after its last connection has ended.': '最后一个连接结束后键保留多久。',
   'Largest number of keys. Beyond it, the one that was used longest ago is forgotten.':
     '键的最大数量。超出时忘记最久未使用的键。',
-  'A client goes to the server that its key was connected to the last time, while that can be used; balance selects one for new keys.':
-    '只要可用，客户端就去往其键上次连接的服务器；新键由 balance 选择。',
   'Largest rate of connections of one address. 0 = no limit.': '一个地址的最大连接速率。0 = 不限。',
   'Largest rate of CONNECT packets of one client id. 0 = no limit.': '一个客户端标识符的 CONNECT 最大速率。0 = 不限。',
   'Connections of one address or client id that may come at once, where that is more than in a second.':
