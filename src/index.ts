@@ -11,6 +11,7 @@ import type { ClientView, LocalClient, LocalSubscription } from './broker/broker
 import { loadConfig } from './config/load.ts';
 import { Gateway } from './gateway/gateway.ts';
 import { checkHooks, type GatewayHooks } from './gateway/hooks.ts';
+import type { ProgramTransports } from './gateway/programtransport.ts';
 import type { Hold, Publication } from './mqtt/message.ts';
 import type { Qos } from './mqtt/packet.ts';
 import type { Properties } from './mqtt/property.ts';
@@ -26,6 +27,7 @@ export type { Fields, Level, Log } from './base/log.ts';
 export type { BridgeState, BridgeStatus } from './bridge/bridge.ts';
 export type { ClientView } from './broker/broker.ts';
 export type { DeliveredInstead, GatewayHooks, PublishedMessage, Publisher } from './gateway/hooks.ts';
+export type { ProgramTransport, ProgramTransports } from './gateway/programtransport.ts';
 export type { Qos } from './mqtt/packet.ts';
 export type { Properties } from './mqtt/property.ts';
 export type { Overflow, PipeView, Protocol, SpSocket } from './sp/sp.ts';
@@ -44,6 +46,8 @@ export type GatewaySource =
 export interface GatewayOptions {
   /** Functions that judge clients and are told what happens; docs/embedding.md has their contract. */
   readonly hooks?: GatewayHooks;
+  /** SP transports of your own: `program://name` in an NNG bridge is carried by the streams they give. */
+  readonly transports?: ProgramTransports;
   /** Gets every log line; without it nothing is logged. */
   readonly log?: Log;
   /**
@@ -313,7 +317,14 @@ export function createGateway(source: GatewaySource, options: GatewayOptions = {
   const { env = {} } = options;
   const load = (set: readonly string[] = [], kept?: string) => loadConfig({ ...sourceOf(source), set, env, kept });
   const hooks = checkHooks(options.hooks);
-  const parts = { log: options.log ?? nullLog, clock: systemClock, load, relog: () => {}, hooks };
+  const parts = {
+    log: options.log ?? nullLog,
+    clock: systemClock,
+    load,
+    relog: () => {},
+    hooks,
+    transports: options.transports,
+  };
   return new EmbeddedGateway(new Gateway(load(), parts), parts.log);
 }
 

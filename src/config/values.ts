@@ -118,6 +118,7 @@ export function checkNngUrl(url: string): string | null {
     }
     case 'abstract':
     case 'inproc':
+    case 'program':
       if (rest === '') return `${scheme}://name expected`;
       return Buffer.byteLength(rest) > MAX_SOCKET_PATH ? `the name is longer than ${MAX_SOCKET_PATH} bytes` : null;
     case 'unix':

@@ -55,7 +55,7 @@ export async function probeNngBridge(options: NngBridgeOptions, running: BridgeS
 
 async function dialUrl(url: SpUrl, options: NngBridgeOptions, steps: Steps): Promise<void> {
   const keys = keysOf(options);
-  if (url.scheme === 'inproc') {
+  if (url.scheme === 'inproc' || url.scheme === 'program') {
     steps.add({ step: 'connect', outcome: 'skipped', about: url.name, text: 'not tested: inside this process' });
     return;
   }

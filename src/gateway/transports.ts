@@ -7,7 +7,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { MqttParts } from '../bridge/mqtt/options.ts';
 import type { ListenerConfig, TlsNameConfig } from '../config/config.ts';
 import type { ListenAt, ProxyListener, ProxyTransports } from '../proxy/proxy.ts';
-import type { ListenTarget, Transports } from '../sp/transports.ts';
+import type { ListenTarget, ProgramTarget, Transports } from '../sp/transports.ts';
 import { parseHostPort } from '../transport/address.ts';
 import { Backoff } from '../transport/backoff.ts';
 import { ACCEPT_RESERVE, Descriptors, DIAL_RESERVE } from '../transport/descriptors.ts';
@@ -17,15 +17,9 @@ import { encodeProxyHeader } from '../transport/proxyline.ts';
 import { withPushback } from '../transport/pushback.ts';
 import { LargeBuffers } from '../transport/readbuffers.ts';
 import { listenTcp } from '../transport/tcp.ts';
-import type {
-  Bound,
-  Connection,
-  DialTarget,
-  Listener,
-  ListenerOptions,
-  TlsServerOptions,
-} from '../transport/transport.ts';
+import type { Bound, Listener, ListenerOptions, TlsServerOptions } from '../transport/transport.ts';
 import { listenUnix } from '../transport/unix.ts';
+import { dialProgram, ProgramListener, type ProgramTransports } from './programtransport.ts';
 import { watchedFiles } from './watchedfiles.ts';
 
 /** A listener whose code is loaded at its start. */
@@ -53,16 +47,23 @@ class LazyListener implements Listener {
   }
 }
 
-/** What SP sockets listen and dial with. `network` is where inproc names live. */
-export function spTransports(network: MemoryNetwork): Transports {
+/** What SP sockets listen and dial with. `network` is where inproc names live, `own` what is behind program://. */
+export function spTransports(network: MemoryNetwork, own: ProgramTransports = {}): Transports {
   return {
-    listen: (target, options) => spListener(target, options, network),
-    dial: (target: DialTarget, timeoutMs: number, maxMessage: number): Promise<Connection> =>
-      dial(target, { timeoutMs, network, maxMessageBytes: maxMessage, framed: true }),
+    listen: (target, options) =>
+      target.kind === 'program' ? new ProgramListener(own, target.name, options) : spListener(target, options, network),
+    dial: (target, timeoutMs, maxMessage) => {
+      if (target.kind === 'program') return dialProgram(own, target.name, timeoutMs);
+      return dial(target, { timeoutMs, network, maxMessageBytes: maxMessage, framed: true });
+    },
   };
 }
 
-function spListener(target: ListenTarget, options: ListenerOptions, network: MemoryNetwork): Listener {
+function spListener(
+  target: Exclude<ListenTarget, ProgramTarget>,
+  options: ListenerOptions,
+  network: MemoryNetwork,
+): Listener {
   switch (target.kind) {
     case 'tcp':
       return listenTcp({ ...options, host: target.host, port: target.port });

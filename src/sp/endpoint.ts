@@ -6,7 +6,7 @@ import { errorText } from '../base/errors.ts';
 import type { Connection, DialTarget, Listener } from '../transport/transport.ts';
 import type { ProtocolRow } from './pattern.ts';
 import type { EndpointState, EndpointView, SpOptions } from './sp.ts';
-import type { ListenTarget, Transports } from './transports.ts';
+import type { ListenTarget, ProgramTarget, Transports } from './transports.ts';
 import { type SpUrl, withPort } from './url.ts';
 
 const FIRST_RETRY_MS = 100;
@@ -184,6 +184,8 @@ function listenTarget(url: SpUrl, context: EndpointContext): ListenTarget {
       return { kind: 'unix', path: `\0${url.name}`, mode: null, group: null };
     case 'inproc':
       return { kind: 'memory', name: url.name };
+    case 'program':
+      return { kind: 'program', name: url.name };
   }
 }
 
@@ -200,7 +202,7 @@ function required<T>(value: T | null, what: string): T {
 /** Verifies the peer by the system's certificates: what a TLS URL without a tls block means. */
 const TLS_DEFAULTS = { ca: null, cert: null, key: null, keyPassword: null, verify: true, serverName: null };
 
-function dialTarget(url: SpUrl, context: EndpointContext): DialTarget {
+function dialTarget(url: SpUrl, context: EndpointContext): DialTarget | ProgramTarget {
   const { options, row } = context;
   const bindTo = options.interface === null ? {} : { interface: options.interface };
   const tls = options.tlsClient ?? TLS_DEFAULTS;
@@ -221,5 +223,7 @@ function dialTarget(url: SpUrl, context: EndpointContext): DialTarget {
       return { kind: 'unix', path: `\0${url.name}` };
     case 'inproc':
       return { kind: 'memory', name: url.name };
+    case 'program':
+      return { kind: 'program', name: url.name };
   }
 }

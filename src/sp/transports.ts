@@ -20,12 +20,19 @@ export type ListenTarget =
     }
   /** A path (a dead socket there is replaced, anything else stays), or an abstract name with a leading NUL. */
   | { readonly kind: 'unix'; readonly path: string; readonly mode: string | null; readonly group: string | null }
-  | { readonly kind: 'memory'; readonly name: string };
+  | { readonly kind: 'memory'; readonly name: string }
+  | ProgramTarget;
+
+/** A transport of the program that embeds the gateway, for both roles. */
+export interface ProgramTarget {
+  readonly kind: 'program';
+  readonly name: string;
+}
 
 export interface Transports {
   listen(target: ListenTarget, options: ListenerOptions): Listener;
   /**
    * Connects once. Rejects with the reason, also after `timeoutMs`. `maxMessage`: bytes, for ws and wss, 0 = no limit.
    */
-  dial(target: DialTarget, timeoutMs: number, maxMessage: number): Promise<Connection>;
+  dial(target: DialTarget | ProgramTarget, timeoutMs: number, maxMessage: number): Promise<Connection>;
 }

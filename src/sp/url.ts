@@ -7,9 +7,9 @@ export type SpUrl =
   | { readonly scheme: 'tcp' | 'tls+tcp'; readonly host: string; readonly port: number }
   | { readonly scheme: 'ws' | 'wss'; readonly host: string; readonly port: number; readonly path: string }
   | { readonly scheme: 'ipc'; readonly path: string }
-  | { readonly scheme: 'abstract' | 'inproc'; readonly name: string };
+  | { readonly scheme: 'abstract' | 'inproc' | 'program'; readonly name: string };
 
-export const SCHEMES: readonly string[] = ['tcp', 'ipc', 'abstract', 'inproc', 'tls+tcp', 'ws', 'wss'];
+export const SCHEMES: readonly string[] = ['tcp', 'ipc', 'abstract', 'inproc', 'tls+tcp', 'ws', 'wss', 'program'];
 
 /** sun_path has 108 bytes; a path needs its NUL, an abstract name the NUL in front. */
 const LONGEST_UNIX_NAME = 107;
@@ -52,6 +52,7 @@ export function parseSpUrl(url: string): SpUrl {
       return { scheme, name };
     }
     case 'inproc':
+    case 'program':
       if (rest === '' || rest.length > 128) throw wrong(url, 'the name must have 1 to 128 characters');
       return { scheme, name: rest };
     default:

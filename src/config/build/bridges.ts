@@ -96,7 +96,8 @@ function buildCommon(
     sink.refuse(block, 'tls', `${key} needs TLS, so a tls block with keyfile and certfile`);
   if (mode === 'dial') {
     const open = urls.some(
-      (url) => /:\/\/(?:\*|0\.0\.0\.0|\[::\])?:\d|:0(?:\/|$)/.test(url) && !/^(?:ipc|abstract|inproc)/.test(url),
+      (url) =>
+        /:\/\/(?:\*|0\.0\.0\.0|\[::\])?:\d|:0(?:\/|$)/.test(url) && !/^(?:ipc|abstract|inproc|program)/.test(url),
     );
     if (open) sink.refuse(block, key, 'mode = dial requires a host and a port to connect to');
   }
@@ -338,7 +339,7 @@ function mqttTls(block: MqttKeys, kind: BrokerUrl['kind'] | null, sink: Sink): T
 /** The address part of a URL, for finding two sockets that meet. */
 export function meetingPoint(url: string): string {
   const scheme = nngScheme(url);
-  if (scheme === 'ipc' || scheme === 'abstract' || scheme === 'inproc') return url;
+  if (scheme === 'ipc' || scheme === 'abstract' || scheme === 'inproc' || scheme === 'program') return url;
   const { host, port, path } = address(url.slice(scheme.length + 3));
   const any = host === '0.0.0.0' || host === '::' || host === 'localhost' || host === '127.0.0.1' || host === '::1';
   return `${scheme}://${any ? 'here' : host}:${port}${path}`;
