@@ -78,7 +78,8 @@ class WsListener implements TlsListener {
 
   async start(): Promise<Bound[]> {
     const { tls, names = new Map(), handshakeTimeoutMs, host, port, path, maxMessageBytes } = this.options;
-    const [http, ws] = await Promise.all([import('node:http'), import('ws')]);
+    // The bundles know the default export alone (scripts/builtins.ts).
+    const [{ default: http }, ws] = await Promise.all([import('node:http'), import('ws')]);
     if (tls !== undefined) {
       const { TlsDoor } = await import('./tls.ts');
       this.door = new TlsDoor(asHttps(tls), names, handshakeTimeoutMs, (handshake, socket, info) =>

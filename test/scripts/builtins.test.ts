@@ -1,6 +1,6 @@
 // Modules of Node.js in bundles: the same exports, looked up where they are used.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
@@ -39,6 +39,28 @@ it('classes, functions and values are those of the module', async () => {
     console.log(new Mine() instanceof Agent, request === require('node:https').request, randomBytes(3).length,
       createHash('sha256').update('').digest('hex').slice(0, 6), workers.isMainThread);`;
   expect(await printed(source)).toBe('true true 3 e3b0c4 true');
+});
+
+it('of a module that is imported on demand split bundles know the default export alone, and the sources use no other', async () => {
+  const outdir = path.join(folder, 'split');
+  const contents = "const { default: http } = await import('node:http'); console.log(http.STATUS_CODES[404]);";
+  const common = { bundle: true, splitting: true, format: 'esm', platform: 'node', banner: { js: BANNER } } as const;
+  await build({
+    ...common,
+    stdin: { contents, resolveDir: folder },
+    outdir,
+    outExtension: { '.js': '.mjs' },
+    plugins: [lazyBuiltins],
+  });
+  expect(execFileSync(process.execPath, [path.join(outdir, 'stdin.mjs')], { encoding: 'utf8' }).trim()).toBe(
+    'Not Found',
+  );
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const lines = sources.flatMap((name) => readFileSync(path.join('src', name), 'utf8').split('\n'));
+  const demanded = lines.filter((line) =>
+    /import\('(?:node:)?(?:https?|http2|tls|crypto|child_process|worker_threads)'\)/.test(line),
+  );
+  expect(demanded.filter((line) => !line.includes('{ default: '))).toEqual([]);
 });
 
 it('packages that require a module get the same', async () => {
