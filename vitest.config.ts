@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
     hookTimeout: 20_000,
+    // What is waited for comes in its time, on a busy machine too.
+    expect: { poll: { timeout: 10_000 } },
     reporters: ['default'],
   },
 });
