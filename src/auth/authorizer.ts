@@ -136,9 +136,9 @@ export class ChainAuthorizer implements Authorizer {
     if (decision !== 'others') {
       // The account has the say.
     } else if (acl !== null && action === 'subscribe') {
-      const reaches = aclSubscribe === 'granted' || acl.reaches(identity, topic);
+      const reaches = aclSubscribe === 'mosquitto' || acl.reaches(identity, topic);
       const rule =
-        aclSubscribe === 'granted' ? 'granted, deliveries are filtered' : 'whether any rule gives it a message';
+        aclSubscribe === 'mosquitto' ? 'granted, deliveries are filtered' : 'whether any rule gives it a message';
       opinions.push({ allowed: reaches, rule: `${acl.path}: ${rule}` });
     } else if (acl !== null) opinions.push(acl.explain(identity, topic, action === 'publish' ? WRITE : READ));
     if (rules !== null && decision === 'others') opinions.push(rules.explain(identity, action, topic));

@@ -17,7 +17,7 @@ import { errorText, GatewayError } from '../base/errors.ts';
 
 export interface RequestOptions {
   readonly url: string;
-  readonly method: 'POST' | 'GET';
+  readonly method: 'post' | 'get';
   readonly headers: readonly (readonly [string, string])[];
   /** Name and value; values with %u %c %a %P %p %C %d %t %m %A %r, and %% for a percent sign. */
   readonly params: readonly (readonly [string, string])[];
@@ -98,7 +98,7 @@ export class RequestTemplate {
       throw new GatewayError('AUTH-SOURCE', `${where}.url: not an http or https URL`);
     }
     this.url = url;
-    this.get = options.method === 'GET';
+    this.get = options.method === 'get';
     this.headers = headersOf(options, where, this.get);
     this.json = !this.get && /^application\/json\b/i.test(this.headers['content-type'] ?? '');
     this.params = options.params.map(([name, value]) => [name, partsOf(value)]);

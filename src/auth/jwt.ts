@@ -19,14 +19,14 @@ export interface JwtOptions {
   /** Shared secret for HS256, HS384, HS512; or null. */
   readonly secret: string | null;
   /** A public key or certificate (PEM), a JWK or a JWK set (JSON); or null. */
-  readonly keyFile: string | null;
+  readonly keyfile: string | null;
   /** Keys that are fetched; absent or null: none. */
   readonly remote?: RemoteKeyOptions | null;
   /** Empty = all that fit the key. */
   readonly algorithms: readonly string[];
   readonly issuer: string | null;
   readonly audience: string | null;
-  readonly clockToleranceSeconds: number;
+  readonly clockToleranceMs: number;
   /** Whether a token without expiry is refused: it would hold for ever, whatever became of its owner. */
   readonly requireExpiry: boolean;
   /** The first of these claims that is there names the user. */
@@ -37,11 +37,11 @@ export interface JwtOptions {
   readonly aclClaim: string;
 }
 
-export const JWT_DEFAULTS: Omit<JwtOptions, 'secret' | 'keyFile'> = {
+export const JWT_DEFAULTS: Omit<JwtOptions, 'secret' | 'keyfile'> = {
   algorithms: [],
   issuer: null,
   audience: null,
-  clockToleranceSeconds: 5,
+  clockToleranceMs: 5000,
   requireExpiry: true,
   usernameClaims: ['username', 'sub'],
   clientIdClaim: 'clientid',
@@ -82,8 +82,8 @@ async function keyOf(options: JwtOptions, jose: typeof import('jose'), remote: R
     }
     return { kind: 'secret', key: createSecretKey(bytes), text: '' };
   }
-  if (options.keyFile === null) throw new GatewayError('AUTH-SOURCE', 'auth.jwt: neither secret nor key file');
-  const file = await readTextFile(options.keyFile);
+  if (options.keyfile === null) throw new GatewayError('AUTH-SOURCE', 'auth.jwt: neither secret nor key file');
+  const file = await readTextFile(options.keyfile);
   const text = file.lines.join('\n');
   try {
     if (!text.trimStart().startsWith('{')) return publicKey(createPublicKey(text), text);
@@ -95,9 +95,14 @@ async function keyOf(options: JwtOptions, jose: typeof import('jose'), remote: R
     }
     if (isRecord(json)) return publicKey(createPublicKey({ key: json, format: 'jwk' }), text);
   } catch (error) {
-    throw new GatewayError('AUTH-SOURCE', `${options.keyFile}: not a public key: ${errorText(error)}`, error);
+    throw new GatewayError('AUTH-SOURCE', `${options.keyfile}: not a public key: ${errorText(error)}`, error);
   }
-  throw new GatewayError('AUTH-SOURCE', `${options.keyFile}: not a public key`);
+  throw new GatewayError('AUTH-SOURCE', `${options.keyfile}: not a public key`);
+}
+
+/** NumericDate counts seconds, RFC 7519 section 2. */
+function toleranceSeconds({ clockToleranceMs }: JwtOptions): number {
+  return Math.floor(clockToleranceMs / 1000);
 }
 
 function publicKey(key: KeyObject, text: string): Key {
@@ -180,7 +185,7 @@ export class JwtAuth implements Source, Rights {
       algorithms: algorithmsFor(options, kind),
       issuer: options.issuer ?? undefined,
       audience: options.audience ?? undefined,
-      clockTolerance: options.clockToleranceSeconds,
+      clockTolerance: toleranceSeconds(options),
     };
     const verify = async (token: string): Promise<JWTPayload> => {
       const at = { ...checks, currentDate: new Date(clock.now()) };
@@ -221,7 +226,7 @@ export class JwtAuth implements Source, Rights {
     }
     const accepted = { kind: 'accept', username, claims, via: 'token' } as const;
     if (payload.exp === undefined) return accepted;
-    return { ...accepted, validUntil: (payload.exp + this.options.clockToleranceSeconds) * 1000 };
+    return { ...accepted, validUntil: (payload.exp + toleranceSeconds(this.options)) * 1000 };
   }
 
   publish(identity: Identity, topicName: string): boolean {

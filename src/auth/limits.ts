@@ -12,11 +12,11 @@ export interface LimitOptions {
   readonly perAddress: number;
   readonly perUser: number;
   /** Of one user from one address: stops a guesser, and harms nobody else behind the same address. */
-  readonly perPair: number;
+  readonly perUserAndAddress: number;
   readonly windowMs: number;
-  /** The first lock; each further one is twice as long, up to longestLockMs. */
+  /** The first lock; each further one is twice as long, up to maxLockMs. */
   readonly lockMs: number;
-  readonly longestLockMs: number;
+  readonly maxLockMs: number;
   /** Addresses and networks that are never locked: a proxy in front stands for many clients. Unix sockets never are. */
   readonly exempt: readonly string[];
 }
@@ -84,11 +84,11 @@ export class FailureLimits {
 
   failed(address: string, username: string | null): void {
     if (this.options === null) return;
-    const { perAddress, perUser, perPair } = this.options;
+    const { perAddress, perUser, perUserAndAddress } = this.options;
     const exempt = this.isExempt(address);
     if (perAddress > 0 && !exempt) this.count(this.addresses, address, perAddress, { address });
-    if (perPair > 0 && !exempt && username !== null) {
-      this.count(this.pairs, pairKey(address, username), perPair, { address, username: shown(username) });
+    if (perUserAndAddress > 0 && !exempt && username !== null) {
+      this.count(this.pairs, pairKey(address, username), perUserAndAddress, { address, username: shown(username) });
     }
     // Names that nobody has are counted too: else the answer would tell which names exist.
     if (perUser > 0 && username !== null)
@@ -111,7 +111,7 @@ export class FailureLimits {
 
   private count(records: Map<string, Record>, key: string, most: number, fields: { [key: string]: string }): void {
     if (this.options === null) return;
-    const { windowMs, longestLockMs } = this.options;
+    const { windowMs, lockMs: firstMs, maxLockMs } = this.options;
     const now = this.clock.mono();
     const record = records.get(key) ?? newRecord(now);
     if (now - record.since > windowMs) {
@@ -122,7 +122,7 @@ export class FailureLimits {
     }
     record.failures++;
     if (record.failures >= most) {
-      const lockMs = Math.min(this.options.lockMs * 2 ** record.locks, longestLockMs);
+      const lockMs = Math.min(firstMs * 2 ** record.locks, Math.max(maxLockMs, firstMs));
       record.lockedUntil = now + lockMs;
       record.locks = Math.min(record.locks + 1, 30);
       record.failures = 0;

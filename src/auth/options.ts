@@ -26,9 +26,9 @@ export interface AuthOptions {
   readonly passwordFile: string | null;
   readonly aclFile: string | null;
   /**
-   * granted: an ACL file grants every SUBSCRIBE and filters deliveries; truthful: it refuses what could never deliver.
+   * mosquitto: an ACL file grants every SUBSCRIBE and filters deliveries; truthful: it refuses what cannot deliver.
    */
-  readonly aclSubscribe: 'granted' | 'truthful';
+  readonly aclSubscribe: 'mosquitto' | 'truthful';
   /** auth.password; null without the block. */
   readonly passwords: ReadonlyMap<string, string> | null;
   /** Users with stored SCRAM-SHA-256 keys; null without. */

@@ -42,7 +42,7 @@ export interface Realm {
   readonly hook: Hooks | null;
   readonly identity: CertificateField | null;
   readonly acl: AclFile | null;
-  readonly aclSubscribe: 'granted' | 'truthful';
+  readonly aclSubscribe: 'mosquitto' | 'truthful';
   readonly rules: Rules | null;
   readonly rights: readonly Rights[];
   readonly enhanced: readonly EnhancedMethod[];

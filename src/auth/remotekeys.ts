@@ -10,18 +10,18 @@ import { type Log, limitLog } from '../base/log.ts';
 
 export interface RemoteKeyOptions {
   /** The key set; null: discovery by the issuer tells where it is. */
-  readonly url: string | null;
+  readonly jwksUrl: string | null;
   readonly issuer: string | null;
   /** Keys older than this are fetched again at the next login. */
-  readonly refreshMs: number;
+  readonly jwksRefreshMs: number;
   /** How long after that they still hold while they cannot be fetched. */
-  readonly staleMs: number;
+  readonly jwksStaleMs: number;
   /** For one request. */
-  readonly timeoutMs: number;
-  /** PEM files; without caFile the system's authorities. */
-  readonly caFile: string | null;
-  readonly certFile: string | null;
-  readonly certKeyFile: string | null;
+  readonly jwksTimeoutMs: number;
+  /** PEM files; without jwksCacertfile the system's authorities. */
+  readonly jwksCacertfile: string | null;
+  readonly jwksCertfile: string | null;
+  readonly jwksCertkeyfile: string | null;
 }
 
 export interface KeyRequest {
@@ -118,7 +118,7 @@ export class RemoteKeys {
   }
 
   private async current(): Promise<JWTVerifyGetKey> {
-    const { refreshMs, staleMs } = this.options;
+    const { jwksRefreshMs: refreshMs, jwksStaleMs: staleMs } = this.options;
     const ageMs = this.deps.clock.mono() - this.fetchedAtMs;
     if (this.keys === null || ageMs > refreshMs + staleMs) {
       if (!(await this.refresh()) || this.keys === null) throw new KeysUnavailable('keys cannot be fetched');
@@ -159,7 +159,7 @@ export class RemoteKeys {
   }
 
   private async fetch(): Promise<JWTVerifyGetKey> {
-    const url = this.options.url ?? (await this.discover());
+    const url = this.options.jwksUrl ?? (await this.discover());
     const { keys } = await this.get(url);
     if (!Array.isArray(keys)) throw new Error(`${shown(url)}: not a key set`);
     // Symmetric keys in a set would let whoever reads it sign.
@@ -183,10 +183,11 @@ export class RemoteKeys {
   }
 
   private async get(url: string): Promise<Record<string, unknown>> {
-    const { timeoutMs, caFile, certFile, certKeyFile } = this.options;
-    const bounds = { timeoutMs, maxBytes: LARGEST_ANSWER_BYTES, signal: this.ended.signal };
+    const { jwksTimeoutMs, jwksCacertfile: caFile, jwksCertfile: certFile, jwksCertkeyfile } = this.options;
+    const bounds = { timeoutMs: jwksTimeoutMs, maxBytes: LARGEST_ANSWER_BYTES, signal: this.ended.signal };
+    const files = { caFile, certFile, certKeyFile: jwksCertkeyfile };
     try {
-      const { status, body } = await this.deps.fetch(url, { ...bounds, caFile, certFile, certKeyFile });
+      const { status, body } = await this.deps.fetch(url, { ...bounds, ...files });
       if (status !== 200) throw new Error(`status ${status}`);
       const json: unknown = JSON.parse(body.toString('utf8'));
       if (isRecord(json)) return json;

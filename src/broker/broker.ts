@@ -44,11 +44,11 @@ export interface ClientRules {
   /** Highest QoS of publishes and subscriptions; that of all clients holds too. */
   readonly maxQos: Qos;
   /** Whether a client may come without a client id. */
-  readonly emptyClientId: boolean;
+  readonly allowEmptyClientId: boolean;
   /** What the client id of such a client begins with. */
-  readonly assignedPrefix: string;
+  readonly autoClientIdPrefix: string;
   /** The client id is the username; without one nobody is let in. */
-  readonly usernameAsClientId: boolean;
+  readonly useUsernameAsClientId: boolean;
 }
 
 /** What a connection's listener decides for its clients. */

@@ -2,7 +2,7 @@
 // hands it out. Made by config/build/bridges.ts; read by the wiring (gateway/bridges.ts, gateway/options.ts), which
 // gives each bridge its part. Types alone. Keys, their types and texts stand in config/schema/bridges.ts; here is only
 // what is not a key: names, and what several keys make together.
-import type { TlsClientConfig, TlsServerConfig } from './config.ts';
+import type { TlsClientConfig, TlsServerConfig } from './listeners.ts';
 import type { Position } from './problem.ts';
 import type {
   FORWARD,

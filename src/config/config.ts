@@ -7,6 +7,7 @@
 // once; docs/reference-config.md is made from them.
 //
 // Map (made by `make docs`):
+//   auth.ts                 The effective configuration of auth, as config.ts hands it out
 //   bridges.ts              The effective configuration of the bridges: bridges.nng (SP peers) and bridges.mqtt
 //   converting.ts           What `tidegate convert` needs of config/
 //   counts.ts               Counted repetitions of a regular expression written out: `a{2,3}` becomes `a?aa`
@@ -16,6 +17,7 @@
 //   features.ts             Configured features that this version does not run yet: one row each
 //   foreign.ts              Recognises configurations of other brokers: those that only `tidegate convert` reads
 //   keep.ts                 tidegate.d/50-console.conf as a tree
+//   listeners.ts            The effective configuration of listeners and of TLS, as config.ts hands it out
 //   load.ts                 Reads a configuration: finds the file, parses it and its tidegate.d
 //   loops.ts                Finds NNG bridges whose frames could come back: what a sub bridge publishes
 //   nngbridges.ts           All NNG bridges of a configuration as one list, in the order in which they start
@@ -87,309 +89,67 @@
 //   text/scanner.ts         The characters of a HOCON text: where we are, blanks and comments, quoted texts
 //   text/toml.ts            Reads TOML
 //   text/write.ts           Writes a tree as HOCON or TOML text that reads back to the same tree
+import type { AuthConfig } from './auth.ts';
 import type { BridgesConfig } from './bridges.ts';
+import type { ListenerConfig, TlsClientConfig, TlsServerConfig } from './listeners.ts';
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
 import type { RuleConfig } from './rules.ts';
-import type { BROKER, LOG, MQTT } from './schema/core.ts';
+import type { BROKER, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, RECORD, WEB_USER, WEBHOOK } from './schema/core.ts';
 import type { Effective } from './schema/effective.ts';
-import type { Checked, ValueOf } from './schema/key.ts';
-import type { TLS_CLIENT, TLS_SERVER } from './schema/listeners.ts';
+import type { ValueOf } from './schema/key.ts';
 import type { QuotaConfig, TopicsConfig, ValidationConfig } from './topics.ts';
 import type { Tree } from './tree.ts';
 
+export type { AuthConfig } from './auth.ts';
+export type { ListenerConfig } from './listeners.ts';
 export type { Position, Problem } from './problem.ts';
 export type { QuotaConfig, TopicsConfig, ValidationConfig } from './topics.ts';
 export type { Tree, TreeValue } from './tree.ts';
 
 export type QosLevel = 0 | 1 | 2;
 
-export type TlsVersion = 'TLSv1.2' | 'TLSv1.3';
-
-/** Server side of TLS: takes the place of transport's TlsServerOptions. */
-export type TlsServerConfig = Omit<Effective<Checked<typeof TLS_SERVER>>, 'keyfile' | 'certfile' | 'minVersion'> & {
-  readonly minVersion: TlsVersion;
-  readonly keyfile: string;
-  readonly certfile: string;
-  /** Keys instead of certificates; keyfile and certfile are "" then. */
-  readonly psk?: { readonly file: string; readonly hint: string | null } | null;
-};
-/** Client side of TLS: takes the place of transport's TlsClientOptions. */
-export type TlsClientConfig = Omit<Effective<Checked<typeof TLS_CLIENT>>, 'minVersion'> & {
-  readonly minVersion: TlsVersion;
-  /** A key in hexadecimal instead of certificates. */
-  readonly psk?: string | null;
-  readonly pskIdentity?: string | null;
-};
-
-/** Certificate for one server name: of a listener or a proxy that has more than one. */
-export interface TlsNameConfig {
-  readonly name: string;
-  readonly keyfile: string;
-  readonly certfile: string;
-  readonly keyPassword: string | null;
-}
-
-export type ListenerKind = 'tcp' | 'ssl' | 'ws' | 'wss' | 'unix';
-
-/** One enabled listener; disabled ones are not in the list. */
-export interface ListenerConfig {
-  /** "tcp" for listeners.tcp, "tcp.second" for listeners.tcp.second. */
-  readonly name: string;
-  readonly kind: ListenerKind;
-  /** As written, "127.0.0.1:1883", "127.0.0.1:8083/mqtt"; the path for unix. */
-  readonly bind: string;
-  /** Without brackets; "" for unix; "*" for IPv4 and IPv6. */
-  readonly host: string;
-  readonly ipv6Only: boolean;
-  /** 0 = any free port; 0 for unix. */
-  readonly port: number;
-  /** The URL path of ws and wss, the socket path of unix, else "". */
-  readonly path: string;
-  /** Paths that ws and wss take, null = any. */
-  readonly paths: readonly string[] | null;
-  /** Octal text such as "0660", unix only. */
-  readonly mode: string | null;
-  readonly group: string | null;
-  readonly maxConnections: number;
-  readonly connectTimeoutMs: number;
-  readonly maxQos: QosLevel;
-  /** Whether a client may come without a client id, and what the one it is given begins with. */
-  readonly emptyClientId: boolean;
-  readonly assignedPrefix: string;
-  readonly usernameAsClientId: boolean;
-  readonly proxyProtocol: boolean;
-  /** Addresses and networks whose header is believed; empty = any. */
-  readonly proxyProtocolFrom: readonly string[];
-  /** The header must tell of a verified certificate of the client. */
-  readonly proxyCertificate: boolean;
-  /** Effective: the listener's own word, else that of auth, else the default rule. */
-  readonly allowAnonymous: boolean;
-  /** Instead of auth.password_file (and auth.password) for this listener; null = those of auth. */
-  readonly passwordFile: string | null;
-  /** Instead of auth.acl_file (and auth.acl) for this listener; null = those of auth. */
-  readonly aclFile: string | null;
-  /** Begins all topics of its clients; "" = nothing does. */
-  readonly mountPoint: string;
-  /** Set for ssl and wss. */
-  readonly tls: TlsServerConfig | null;
-  readonly tlsNames: readonly TlsNameConfig[];
-  /** What of the verified client certificate is the username; null = nothing. */
-  readonly identity: 'cn' | 'subject' | null;
-  /** Origin headers that ws and wss take, null = any. */
-  readonly origins: readonly string[] | null;
-  readonly source: Position;
-}
-
 export type MqttConfig = Effective<ValueOf<typeof MQTT>>;
 
-/** Who an ACL rule is about: every field that is set has to fit. */
-export interface AclWho {
-  readonly username: string | null;
-  readonly clientId: string | null;
-  /** Addresses or networks ("10.0.0.0/8"); one of them has to fit; empty = any. */
-  readonly ipaddrs: readonly string[];
-}
+/** What is recorded of messages, and where the past is kept; path "" = beside the database of persistence, if any. */
+export type RecordConfig = Effective<ValueOf<typeof RECORD>>;
 
-/** One rule of auth.acl.rules; the first one that fits decides. */
-export interface AclRule extends AclWho {
-  readonly permit: 'allow' | 'deny';
-  readonly action: 'publish' | 'subscribe' | 'pubsub';
-  /** Topic filters with ${clientid} and ${username}, a leading @ takes the rest literally; empty = every topic. */
-  readonly topics: readonly string[];
-  /** All of these have to fit too; empty = nothing more. */
-  readonly and: readonly AclWho[];
-  /** One of these has to fit too; empty = nothing more. */
-  readonly or: readonly AclWho[];
-  readonly source: Position;
-}
-
-/** One of the three requests of auth.http_auth. */
-export interface HttpAuthRequest {
-  readonly url: string;
-  readonly method: 'POST' | 'GET';
-  readonly headers: readonly (readonly [string, string])[];
-  /** Values with %u %c %a %P %p %C %d %t %m %A %r. */
-  readonly params: readonly (readonly [string, string])[];
-  readonly source: Position;
-}
-
-export interface HttpAuthConfig {
-  readonly timeoutMs: number;
-  readonly connectTimeoutMs: number;
-  readonly poolSize: number;
-  /** 0 = no cache. */
-  readonly cacheTtlMs: number;
-  readonly authReq: HttpAuthRequest | null;
-  readonly superReq: HttpAuthRequest | null;
-  readonly aclReq: HttpAuthRequest | null;
-}
-
-/** Keys of tokens that are fetched. */
-export interface RemoteKeysConfig {
-  /** Null: the issuer's discovery document tells it. */
-  readonly url: string | null;
-  readonly issuer: string | null;
-  readonly refreshMs: number;
-  readonly staleMs: number;
-  readonly timeoutMs: number;
-  readonly caFile: string | null;
-  readonly certFile: string | null;
-  readonly certKeyFile: string | null;
-}
-
-/** Exactly one of secret, keyFile and remote is given. */
-export interface JwtConfig {
-  readonly secret: string | null;
-  readonly keyFile: string | null;
-  readonly remote: RemoteKeysConfig | null;
-  /** Empty = all that fit the key. */
-  readonly algorithms: readonly string[];
-  readonly issuer: string | null;
-  readonly audience: string | null;
-  readonly clockToleranceSeconds: number;
-  readonly requireExpiry: boolean;
-  readonly usernameClaims: readonly string[];
-  readonly clientIdClaim: string;
-  readonly aclClaim: string;
-}
-
-/** Failed logins before a lock; 0 = no limit of that kind. */
-export interface AuthLimitsConfig {
-  readonly perPair: number;
-  readonly perAddress: number;
-  readonly perUser: number;
-  readonly windowMs: number;
-  readonly lockMs: number;
-  readonly longestLockMs: number;
-  /** Addresses and networks. */
-  readonly exempt: readonly string[];
-}
-
-export interface UserConfig {
-  readonly username: string;
-  readonly password: string;
-}
-
-/** Users, groups and roles that are managed at run time. */
-export interface DynamicSecurityConfig {
-  readonly file: string | null;
-  readonly controlTopic: boolean;
-}
-
-export interface AuthConfig {
-  /** Effective, for listeners that say nothing themselves. */
-  readonly allowAnonymous: boolean;
-  readonly passwordFile: string | null;
-  readonly aclFile: string | null;
-  /** auth.password, in file order. */
-  readonly users: readonly UserConfig[];
-  /** auth.acl.rules; null when there is no enabled acl block, then noMatch has no meaning. */
-  readonly acl: readonly AclRule[] | null;
-  readonly noMatch: 'allow' | 'deny';
-  readonly denyAction: 'ignore' | 'disconnect';
-  /**
-   * granted: as mosquitto, SUBSCRIBE is granted and delivery filtered; truthful: acl_file refuses what it would never
-   * deliver.
-   */
-  readonly aclSubscribe: 'granted' | 'truthful';
-  /** A retained message is delivered only while its publisher still may write the topic. */
-  readonly checkRetainSource: boolean;
-  readonly sessionOwner: 'user' | 'client_id';
-  readonly scramFile: string | null;
-  /** null when absent or not enabled; file null = the default place. */
-  readonly dynamicSecurity: DynamicSecurityConfig | null;
-  /** null when absent or not enabled. */
-  readonly jwt: JwtConfig | null;
-  readonly limits: AuthLimitsConfig;
-  /** null when absent or not enabled. */
-  readonly httpAuth: HttpAuthConfig | null;
-}
-
-/** What is recorded of messages, and where the past is kept. */
-export interface RecordConfig {
-  /** Topic filters. */
-  readonly topics: readonly string[];
-  readonly keepMs: number;
-  /** Bytes of the file. */
-  readonly maxSize: number;
-  /** Of the file that also holds figures and events; "" = beside the database of persistence, if there is one. */
-  readonly path: string;
-}
-
-export interface PersistenceConfig {
+/** The path is "" while it is not enabled and none is given. */
+export type PersistenceConfig = Omit<Effective<ValueOf<typeof PERSISTENCE>>, 'enable'> & {
   readonly enable: boolean;
-  /** Path of the database file; "" while not enabled and none is given. */
-  readonly path: string;
-  readonly sync: 'ack' | 'interval' | 'off';
-  readonly intervalMs: number;
-  /** Bytes of the database. */
-  readonly maxSize: number;
-  /** What a damaged database does: it is put aside, or the start fails. */
-  readonly onCorrupt: 'start' | 'stop';
   /** Which block asked for it: NanoMQ's sqlite block stands for persistence too. */
   readonly origin: 'default' | 'persistence' | 'sqlite';
   readonly source: Position;
-}
+};
 
-/** A user of console and REST API. */
-export interface WebUserConfig {
-  readonly username: string;
-  /** Plain, or a hash: it then begins with $6$, $7$ or $argon2id$. */
-  readonly password: string;
-  readonly role: 'viewer' | 'operator' | 'admin';
-}
+type HttpKeys = NonNullable<Effective<ValueOf<typeof HTTP_SERVER>>>;
+/** A user of console and REST API. The password is plain, or a hash: it then begins with $6$, $7$ or $argon2id$. */
+export type WebUserConfig = Omit<Effective<ValueOf<typeof WEB_USER>>, 'enable'> & { readonly username: string };
 
-export interface HttpServerConfig {
-  /** Effective: loopback when there are no credentials. */
-  readonly ipAddr: string;
-  readonly port: number;
-  readonly username: string | null;
-  readonly password: string | null;
+/** ipAddr is loopback when there are no credentials. */
+export type HttpServerConfig = Omit<HttpKeys, 'enable' | 'users' | 'jwt' | 'tls'> & {
   /** http_server.username, an admin, and the enabled ones of http_server.users. */
   readonly users: readonly WebUserConfig[];
-  readonly authType: 'basic' | 'no_auth' | 'jwt';
   /** Path of the public key for authType jwt. */
   readonly jwtPublicKeyfile: string | null;
-  /** Claims that a token has to have; null = not looked at. */
+  /** Required claims of a token; null = not checked. */
   readonly jwtIssuer: string | null;
   readonly jwtAudience: string | null;
-  /** Requests at once. */
-  readonly limitConn: number;
-  /** Bytes of a request body. */
-  readonly maxBody: number;
   readonly tls: TlsServerConfig | null;
   readonly source: Position;
-}
+};
 
-export interface MetricsConfig {
-  readonly bind: string;
+export type MetricsConfig = NonNullable<Effective<ValueOf<typeof METRICS>>> & {
   readonly host: string;
   readonly port: number;
-  /** basic: with the credentials of http_server. */
-  readonly auth: 'none' | 'basic';
   readonly source: Position;
-}
+};
 
-export interface WebhookEvent {
-  readonly event: string;
-  /** Topic filter, only for on_message_publish. */
-  readonly topic: string | null;
-}
-export interface WebhookConfig {
-  readonly url: string;
-  readonly headers: readonly (readonly [string, string])[];
-  readonly encoding: 'plain' | 'base64' | 'base62';
-  readonly poolSize: number;
-  readonly cancelTimeoutMs: number;
-  /** 1 = each event alone, not as an array. */
-  readonly batchSize: number;
-  readonly batchIntervalMs: number;
+export type WebhookConfig = Omit<NonNullable<Effective<ValueOf<typeof WEBHOOK>>>, 'enable' | 'tls'> & {
   /** null: the system's authorities, no certificate of ours. */
   readonly tls: TlsClientConfig | null;
-  readonly events: readonly WebhookEvent[];
   readonly source: Position;
-}
+};
 
 /** `to` holds only what is supported, each once, and is never empty. */
 export type LogConfig = Omit<Effective<ValueOf<typeof LOG>>, 'to'> & { readonly to: readonly ('console' | 'file')[] };

@@ -1,5 +1,6 @@
 // What the engine aedes cannot do: a configuration that asks for it is refused where it asks. Called by
 // config/build/build.ts. Data and predicates; knows nothing of the engine but its limits.
+import { listenerBlocks } from './build/listeners.ts';
 import type { CheckedRoot } from './schema/schema.ts';
 import type { Sink } from './sink.ts';
 
@@ -73,10 +74,7 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
       cannot(mqtt, key, 'bounds neither sessions nor subscriptions nor retained messages');
   if (mqtt.max_payload_size > 0) cannot(mqtt, 'max_payload_size', 'does not look at the size of payloads');
   if (mqtt.clientid_prefix !== '') cannot(mqtt, 'clientid_prefix', 'takes every client id');
-  for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
-    const { own, named } = root.listeners[kind];
-    for (const listener of own === null ? named.values() : [own, ...named.values()]) checkListener(listener, cannot);
-  }
+  for (const { block } of listenerBlocks(root)) checkListener(block, cannot);
   checkTopics(root, cannot);
   if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');

@@ -1,5 +1,5 @@
 // All NNG bridges of a configuration as one list, in the order in which they start.
-// Called by config/build/build.ts, loops.ts, gateway/gateway.ts and gateway/options.ts. Pure.
+// Called by config/build/build.ts, loops.ts, gateway/bridging.ts and gateway/options.ts. Pure.
 import type { NngBridgeConfig, NngConfig } from './bridges.ts';
 
 /** In the order in which they start: who sends comes first, so that nothing that comes in finds a bridge missing. */

@@ -3,7 +3,7 @@
 // their types and texts stand in config/schema/proxy.ts; here is only what is not a key: names, and what several keys
 // make together.
 import type { AddressTest } from '../base/networks.ts';
-import type { TlsClientConfig, TlsNameConfig, TlsServerConfig } from './config.ts';
+import type { TlsClientConfig, TlsNameConfig, TlsServerConfig } from './listeners.ts';
 import type { Position } from './problem.ts';
 import type { Effective } from './schema/effective.ts';
 import type { Checked, ValueOf } from './schema/key.ts';

@@ -1,7 +1,8 @@
 // What is different between two configurations, and what it takes to get from one to the other. Called by
 // gateway/running.ts for each change while the gateway runs. Pure. Where something was written does not count, only
 // what it says.
-import type { Config, ListenerConfig, Loaded } from './config.ts';
+import type { Config, Loaded } from './config.ts';
+import type { ListenerConfig } from './listeners.ts';
 import type { Key } from './schema/key.ts';
 import { ROOT_FIELDS } from './schema/schema.ts';
 import type { Tree, TreeValue } from './tree.ts';

@@ -1,6 +1,6 @@
 // REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading. Called by routes.ts.
 // No secret leaves: passwords read "***", keys are named by their file, whoever asks.
-import type { TlsServerConfig } from '../config/config.ts';
+import type { ListenerConfig } from '../config/config.ts';
 import { type Answer, CODES, changed, data, fail, isObject, json } from './answer.ts';
 import type { BridgeView, ChangeResult, ConsoleOptions, Json, JsonObject, ShownConfig } from './console.ts';
 import { KEEP, keepOf } from './keeping.ts';
@@ -59,7 +59,7 @@ function basic(config: ShownConfig, tree: JsonObject): JsonObject {
 }
 
 function tlsSection(listener: Listener | undefined): JsonObject {
-  const tls: TlsServerConfig | null = listener?.tls ?? null;
+  const tls: NonNullable<ListenerConfig['tls']> | null = listener?.tls ?? null;
   return {
     enable: tls !== null,
     url: urlOf(listener),
@@ -76,7 +76,8 @@ function tlsSection(listener: Listener | undefined): JsonObject {
 function httpAuthSection({ auth }: ShownConfig): JsonObject {
   const { httpAuth } = auth;
   if (httpAuth === null) return { enable: false };
-  const request = (r: typeof httpAuth.authReq): Json => (r === null ? null : { url: hostOf(r.url), method: r.method });
+  const request = (r: typeof httpAuth.authReq): Json =>
+    r === null ? null : { url: hostOf(r.url), method: r.method.toUpperCase() };
   return {
     enable: true,
     timeout: httpAuth.timeoutMs / 1000,

@@ -1,4 +1,4 @@
-// The wiring of what is kept of the past: recorded messages, figures, what happened. Loaded by gateway.ts where there
+// The wiring of what is kept of the past: recorded messages, figures, what happened. Loaded by ondemand.ts where there
 // is something to record or a console to show it. Opens no file where none is configured: then the last hour and the
 // last thousand events are kept in memory.
 import type { Happenings } from '../archive/happenings.ts';

@@ -5,8 +5,8 @@ import { systemClock } from '../base/clock.ts';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import type { Broker, ClientRules, ListenerContext } from '../broker/broker.ts';
-import type { ListenerConfig } from '../config/config.ts';
+import type { Broker, ListenerContext } from '../broker/broker.ts';
+import type { ListenerConfig } from '../config/listeners.ts';
 import type { Bound, Listener } from '../transport/transport.ts';
 import { mqttListener } from './transports.ts';
 
@@ -66,7 +66,7 @@ export class Listeners {
     const context: ListenerContext = {
       name,
       connectTimeoutMs: config.connectTimeoutMs,
-      rules: rulesOf(config),
+      rules: config,
       access: () => access.access(name),
     };
     for (const reason of REJECT_REASONS) metrics.cell(REJECTED, { listener: name, reason });
@@ -80,11 +80,6 @@ export class Listeners {
       {
         accept: (connection) => broker.accept(connection, context),
         reject,
-        maxConnections: config.maxConnections,
-        handshakeTimeoutMs: config.connectTimeoutMs,
-        proxyProtocol: config.proxyProtocol,
-        proxyProtocolFrom: config.proxyProtocolFrom,
-        proxyTls: config.proxyCertificate ? 'required' : 'ignored',
       },
       maxPacketBytes,
     );
@@ -151,11 +146,6 @@ export class Listeners {
   async stop(): Promise<void> {
     await Promise.all([...this.open.keys()].map((name) => this.remove(name)));
   }
-}
-
-/** What a listener asks of its clients beyond what holds for all. */
-export function rulesOf({ maxQos, emptyClientId, assignedPrefix, usernameAsClientId }: ListenerConfig): ClientRules {
-  return { maxQos, emptyClientId, assignedPrefix, usernameAsClientId };
 }
 
 function isLocal(config: ListenerConfig): boolean {

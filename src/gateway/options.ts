@@ -10,7 +10,8 @@ import { looksHashed } from '../base/passwordhash.ts';
 import type { BridgeOptions, MqttBridgeOptions } from '../bridge/bridge.ts';
 import type { Preset } from '../broker/broker.ts';
 import type { MqttBridgeConfig } from '../config/bridges.ts';
-import type { Config, HttpServerConfig, ListenerConfig, MetricsConfig } from '../config/config.ts';
+import type { Config, HttpServerConfig, MetricsConfig } from '../config/config.ts';
+import type { ListenerConfig } from '../config/listeners.ts';
 import { nngBridges } from '../config/nngbridges.ts';
 import type { HttpSettings, MetricsSettings, WebUser } from '../console/console.ts';
 import type { ProxiesOptions } from '../proxy/proxies.ts';
@@ -81,19 +82,12 @@ export function sessionLimits(config: Config): SessionLimits {
 export function authOptions(config: Config, folder: string | null = null): AuthOptions {
   const { auth } = config;
   return {
-    allowAnonymous: auth.allowAnonymous,
-    passwordFile: auth.passwordFile,
-    aclFile: auth.aclFile,
-    aclSubscribe: auth.aclSubscribe,
+    ...auth,
     passwords: auth.users.length === 0 ? null : new Map(auth.users.map((user) => [user.username, user.password])),
     rules: auth.acl === null ? null : { rules: auth.acl, noMatch: auth.noMatch },
-    scramFile: auth.scramFile,
     accountsFile: auth.dynamicSecurity === null ? null : accountsPath(config, folder),
     accountsControl: auth.dynamicSecurity?.controlTopic ?? false,
-    jwt: auth.jwt,
     http: auth.httpAuth === null ? null : { ...auth.httpAuth, portOf: (name) => portOf(config, name) },
-    denyAction: auth.denyAction,
-    limits: auth.limits,
     listeners: new Map(config.listeners.map((listener) => [listener.name, listenerAuth(listener)])),
   };
 }
@@ -130,13 +124,7 @@ function portOf(config: Config, name: string): number {
 }
 
 function listenerAuth(listener: ListenerConfig): ListenerAuthOptions {
-  return {
-    allowAnonymous: listener.allowAnonymous,
-    passwordFile: listener.passwordFile,
-    aclFile: listener.aclFile,
-    identity: listener.identity,
-    authority: listener.tls?.psk?.file ?? listener.tls?.cacertfile ?? null,
-  };
+  return { ...listener, authority: listener.tls?.psk?.file ?? listener.tls?.cacertfile ?? null };
 }
 
 /** NNG bridges in file order, publishers first, then those to remote brokers. */

@@ -1,4 +1,4 @@
-// Whose an error is that nothing has caught: by the file on top of its stack. Used by gateway.ts for plugins, whose
+// Whose an error is that nothing has caught: by the file on top of its stack. Used by extensions.ts for plugins, whose
 // errors must not end the process. Pure.
 import { fileURLToPath } from 'node:url';
 

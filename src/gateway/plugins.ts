@@ -1,5 +1,5 @@
-// Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks, loaded at start. Called by gateway.ts.
-// Their code runs with all rights of the gateway, so only files are loaded that nobody but root and the user of this
+// Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks, loaded at start by extensions.ts. Their
+// code runs with all rights of the gateway, so only files are loaded that nobody but root and the user of this
 // process can change. What goes wrong in one is counted and never ends the gateway; its time is measured.
 import { lstatSync, realpathSync, type Stats } from 'node:fs';
 import path from 'node:path';

@@ -21,6 +21,7 @@ import type { AccountsService } from './accounts.ts';
 import type { BridgesControl } from './bridges.ts';
 import { KeptFile, type LoadKept, type Plan, type Planner } from './kept.ts';
 import type { Listeners } from './listeners.ts';
+import type { OnDemand } from './ondemand.ts';
 import { authOptions, bridgeOptions, presets, sessionLimits } from './options.ts';
 import { buildPolicies, buildQuotas } from './policies.ts';
 import { checkRules, type RulesControl } from './rules.ts';
@@ -54,9 +55,7 @@ export interface RunningConfigParts {
   /** null while the gateway is not ready. */
   readonly running: () => Running | null;
   /** Parts that are loaded on demand take their sections. */
-  readonly applyWebhook: (config: Config) => Promise<void>;
-  readonly applyProxies: (config: Config) => Promise<readonly string[]>;
-  readonly applyRecord: (config: Config) => Promise<void>;
+  readonly onDemand: () => Pick<OnDemand, 'applyWebhook' | 'applyProxies' | 'applyRecord'>;
   /** The console takes up renewed certificates and keys. */
   readonly renewHttp: () => Promise<void>;
 }
@@ -286,12 +285,12 @@ export class RunningConfig {
       await attempt('rules', () => running.rules.apply(config.rules, next.tree));
     if (withBridges) await attempt('bridges', () => bridges.apply(bridgeOptions(config)));
     if (changes.some((change) => change.part === 'webhook'))
-      await attempt('webhook', () => this.parts.applyWebhook(config));
+      await attempt('webhook', () => this.parts.onDemand().applyWebhook(config));
     if (changes.some((change) => change.part === 'record'))
-      await attempt('record', () => this.parts.applyRecord(config));
+      await attempt('record', () => this.parts.onDemand().applyRecord(config));
     await attempt('http_server: certificate', () => this.parts.renewHttp());
     await attempt('proxy', async () => {
-      failed.push(...(await this.parts.applyProxies(config)).map((name) => `proxy.${name}`));
+      failed.push(...(await this.parts.onDemand().applyProxies(config)).map((name) => `proxy.${name}`));
     });
     if (withBridges) control.take(next.tree, next.masked, config.bridges.nng.compat);
     return failed;

@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { MqttParts } from '../bridge/mqtt/options.ts';
-import type { ListenerConfig, TlsNameConfig } from '../config/config.ts';
+import type { ListenerConfig, TlsNameConfig } from '../config/listeners.ts';
 import type { ListenAt, ProxyListener, ProxyTransports } from '../proxy/proxy.ts';
 import type { ListenTarget, ProgramTarget, Transports } from '../sp/transports.ts';
 import { parseHostPort } from '../transport/address.ts';
@@ -76,7 +76,8 @@ function spListener(
         const { listenTls } = await import('../transport/tls.ts');
         return listenTls({ ...options, host: target.host, port: target.port, tls: target.tls });
       });
-    default:
+    case 'ws':
+    case 'wss':
       return new LazyListener(async () => {
         const { listenWs } = await import('../transport/ws.ts');
         const { host, port, path, subprotocol, maxMessage, tls } = target;
@@ -95,20 +96,28 @@ function spListener(
 }
 
 /** The listener of one configured MQTT address. `maxMessageBytes` bounds a WebSocket message before it is read. */
-export function mqttListener(config: ListenerConfig, options: ListenerOptions, maxMessageBytes: number): Listener {
-  const { host, port, path, tls, ipv6Only } = config;
+export function mqttListener(
+  config: ListenerConfig,
+  handlers: Pick<ListenerOptions, 'accept' | 'reject'>,
+  maxMessageBytes: number,
+): Listener {
+  // Where and how it speaks is decided below, for each kind; the limits hold for all.
+  const { host, port, path, tls, ipv6Only, mode, group, ...limits } = config;
+  const proxyTls = config.proxyCertificate ? 'required' : 'ignored';
+  const options: ListenerOptions = { ...limits, ...handlers, handshakeTimeoutMs: config.connectTimeoutMs, proxyTls };
   switch (config.kind) {
     case 'tcp':
       return listenTcp({ ...options, host, port, ipv6Only });
     case 'unix':
-      return listenUnix({ ...options, path, mode: octal(config.mode), group: config.group });
+      return listenUnix({ ...options, path, mode: octal(mode), group });
     case 'ssl':
       return new LazyListener(async () => {
         const { listenTls } = await import('../transport/tls.ts');
         if (tls === null) throw new Error(`listeners.${config.name} has no certificate`);
         return listenTls({ ...options, host, port, ipv6Only, tls, names: namesOf(tls, config.tlsNames) });
       });
-    default:
+    case 'ws':
+    case 'wss':
       return new LazyListener(async () => {
         const { listenWs, MQTT_SUBPROTOCOLS } = await import('../transport/ws.ts');
         const { origins, paths } = config;

@@ -1,4 +1,4 @@
-// All proxies and pools of a gateway: started, changed on reload and stopped together. Built by gateway/gateway.ts.
+// All proxies and pools of a gateway: started, changed on reload and stopped together. Built by gateway/ondemand.ts.
 // A proxy finds its pool by name at every connection, so a reload of one does not touch the other.
 import { errorText, GatewayError } from '../base/errors.ts';
 import type { Service } from '../base/service.ts';

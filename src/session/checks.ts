@@ -34,7 +34,7 @@ export function checkLimits(
   rules: ClientRules | undefined,
 ): Refusal | null {
   if (packet.clientId === '') {
-    if (rules?.emptyClientId === false) return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'empty client id' };
+    if (rules?.allowEmptyClientId === false) return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'empty client id' };
     // 3.1 wants 1 to 23 characters; 3.1.1 a clean session [MQTT-3.1.3-8]; 5.0 gives one [MQTT-3.1.3-6].
     if (packet.version === 3 || (packet.version === 4 && !packet.cleanStart)) {
       return { reasonCode: CLIENT_IDENTIFIER_NOT_VALID, why: 'empty client id' };

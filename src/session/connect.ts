@@ -55,7 +55,7 @@ function keepLimits({ core, packet, listener }: Admission): Outcome {
 function assignClientId(admission: Admission): null {
   const { packet, listener } = admission;
   if (packet.clientId !== '') return null;
-  const prefix = listener.rules?.assignedPrefix ?? 'auto-';
+  const prefix = listener.rules?.autoClientIdPrefix ?? 'auto-';
   admission.assignedClientId = prefix + randomBytes(12).toString('base64url');
   packet.clientId = admission.assignedClientId;
   return null;
@@ -101,7 +101,7 @@ function judge(admission: Admission, result: AuthResult): Outcome {
 /** The listener may make the username the client id. */
 function nameByUsername(admission: Admission): Outcome {
   const { identity, packet, listener } = admission;
-  if (listener.rules?.usernameAsClientId !== true) return null;
+  if (listener.rules?.useUsernameAsClientId !== true) return null;
   const clientId = identity.username ?? '';
   if (clientId === '') return { reasonCode: NOT_AUTHORIZED, why: 'no username for a client id' };
   admission.identity = { ...identity, clientId };

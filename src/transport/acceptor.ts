@@ -13,24 +13,14 @@ import { ACCEPT_RESERVE, Descriptors } from './descriptors.ts';
 import { Handshake } from './handshake.ts';
 import type { Peer } from './stream.ts';
 import { errorName, peerOf } from './stream.ts';
-import type { ProxyTls, Reject } from './transport.ts';
+import type { ListenerOptions } from './transport.ts';
 
-export interface AcceptorOptions {
-  readonly reject: Reject;
-  readonly maxConnections: number;
+export interface AcceptorOptions extends Omit<ListenerOptions, 'accept'> {
   readonly ipv6Only?: boolean;
   readonly keepAliveDelayMs?: number;
   readonly backlog?: number;
   /** Names a new socket's ends; TCP addresses when left out. */
   readonly nameOf?: (socket: Socket) => Peer;
-  /** A PROXY protocol header comes first. */
-  readonly proxyProtocol: boolean;
-  /** Whose header is believed; empty or left out = anybody's. */
-  readonly proxyProtocolFrom?: readonly string[];
-  /** What becomes of what the header tells of TLS. */
-  readonly proxyTls?: ProxyTls;
-  readonly handshakeTimeoutMs: number;
-  readonly admit?: (remoteAddress: string) => string | null;
   /** Takes a socket on which nothing is left to wait for. */
   readonly onSocket: (socket: Socket, peer: Peer) => void;
   /** The listener has a handshake of its own: it gets the sockets this way, and never through onSocket. */

@@ -1,5 +1,5 @@
 // Tells an HTTP service what happens: one POST for each event that is configured or for a batch of them, at most
-// pool_size at once, on connections that stay open. Built by gateway/gateway.ts, loaded only when webhook is
+// pool_size at once, on connections that stay open. Built by gateway/ondemand.ts, loaded only when webhook is
 // configured. Never makes the broker wait: events queue up to a bound, and what does not fit is dropped and counted. An
 // answer of 2xx takes an event; a service that is away or busy is asked again, later and later; any other answer drops
 // the event. Source: NanoMQ's webhook block and bodies; docs/rest-api.md.
@@ -27,13 +27,16 @@ import { batchBody, type Item, WebhookQueue } from './queue.ts';
 export interface WebhookSettings {
   readonly url: string;
   readonly headers: readonly (readonly [string, string])[];
-  readonly encoding: Encoding;
+  /** `encoding`: of payloads. */
+  readonly body: { readonly encoding: Encoding };
   readonly poolSize: number;
   readonly cancelTimeoutMs: number;
-  /** Events in one request: 1 = each alone, NanoMQ's way; more = a JSON array of them. */
-  readonly batchSize: number;
-  /** Longest time an event waits for others of its batch. */
-  readonly batchIntervalMs: number;
+  readonly batch: {
+    /** Events in one request: 1 = each alone, NanoMQ's way; more = a JSON array of them. */
+    readonly size: number;
+    /** Longest time an event waits for others of its batch. */
+    readonly intervalMs: number;
+  };
   /** For https. */
   readonly tls: TlsClientOptions | null;
   readonly events: readonly { readonly event: string; readonly topic: string | null }[];
@@ -127,7 +130,7 @@ export class Webhook implements Service, LocalReceiver {
   constructor(settings: WebhookSettings, parts: WebhookParts) {
     this.settings = settings;
     this.parts = parts;
-    this.queue = new WebhookQueue(settings.batchSize);
+    this.queue = new WebhookQueue(settings.batch.size);
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.sent = parts.metrics.cell(WEBHOOK_METRICS.sent);
     this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
@@ -180,7 +183,7 @@ export class Webhook implements Service, LocalReceiver {
   receive(publication: Parameters<LocalReceiver['receive']>[0]): void {
     // Looked at before the body is made: a queue that is full costs nothing more.
     if (this.full(publication.payloadEnd - publication.payloadStart)) return;
-    this.add(publishBody(publication, this.settings.encoding, this.parts.clock.now()));
+    this.add(publishBody(publication, this.settings.body.encoding, this.parts.clock.now()));
   }
 
   private subscribe(): void {
@@ -232,7 +235,7 @@ export class Webhook implements Service, LocalReceiver {
       if (items.length === 0) break;
       this.underway++;
       this.sending += items.length;
-      const body = this.settings.batchSize === 1 ? items[0].body : batchBody(items);
+      const body = this.settings.batch.size === 1 ? items[0].body : batchBody(items);
       this.post(body, (outcome, why) => this.answered(items, outcome, why));
     }
     if (this.queue.length > 0 && this.filling === null && this.underway < most) this.fill();
@@ -240,7 +243,7 @@ export class Webhook implements Service, LocalReceiver {
 
   /** What waits now is sent after batch.interval, whether its batch is full then or not. */
   private fill(): void {
-    this.filling = this.parts.clock.after(this.settings.batchIntervalMs, () => {
+    this.filling = this.parts.clock.after(this.settings.batch.intervalMs, () => {
       this.filling = null;
       this.pump(true);
     });

@@ -51,7 +51,7 @@ authenticatorContract('a SCRAM file', {
 function sign(claims: Record<string, unknown>): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(createSecretKey(Buffer.from(SECRET)));
 }
-const jwt = { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyFile: null };
+const jwt = { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyfile: null };
 authenticatorContract('a token', {
   known: 'ann',
   password: () => sign({ username: 'ann' }),
@@ -77,7 +77,7 @@ class Web {
     const address = this.server.address();
     const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
     const params = ['u', 'P', 't', 'A'].map((letter) => [letter, `%${letter}`] as const);
-    const request = { method: 'POST', headers: [], params } as const;
+    const request = { method: 'post', headers: [], params } as const;
     return {
       timeoutMs: 5000,
       connectTimeoutMs: 5000,

@@ -52,10 +52,10 @@ function noting(answer: boolean): { asked: unknown[][]; hook: (...args: unknown[
 const LIMITS = {
   perAddress: 3,
   perUser: 0,
-  perPair: 0,
+  perUserAndAddress: 0,
   windowMs: 60_000,
   lockMs: 1000,
-  longestLockMs: 1000,
+  maxLockMs: 1000,
   exempt: [],
 };
 

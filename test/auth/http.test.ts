@@ -92,7 +92,7 @@ const PARAMS = [
 ] as const;
 
 function request(path: string, more: Partial<RequestOptions> = {}): RequestOptions {
-  return { url: web.url + path, method: 'POST', headers: [], params: PARAMS, ...more };
+  return { url: web.url + path, method: 'post', headers: [], params: PARAMS, ...more };
 }
 
 function http(more: Partial<HttpAuthOptions>): HttpAuthOptions {
@@ -176,7 +176,7 @@ describe('http_auth.auth_req', () => {
 
   it('puts the values of a GET into the query', async () => {
     const of = await control(
-      http({ authReq: request('/auth?k=1', { method: 'GET', params: [['u', 'x-%u-%%-%q-%a']] }) }),
+      http({ authReq: request('/auth?k=1', { method: 'get', params: [['u', 'x-%u-%%-%q-%a']] }) }),
     );
     expect(await login(of, 'a b', 'p')).toBe('ok');
     const url = new URL(web.seen[0].url, 'http://h');

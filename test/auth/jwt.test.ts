@@ -21,7 +21,7 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
 function jwt(more: Partial<JwtOptions>): JwtOptions {
-  return { ...JWT_DEFAULTS, requireExpiry: false, secret: null, keyFile: null, ...more };
+  return { ...JWT_DEFAULTS, requireExpiry: false, secret: null, keyfile: null, ...more };
 }
 
 function control(options: Partial<JwtOptions>, more: Parameters<typeof build>[0] = {}): Promise<AccessControl> {
@@ -126,8 +126,8 @@ describe('token keys', () => {
     ['RS256', rsa],
     ['PS256', rsa],
   ])('verify %s with a PEM key', async (alg, pair) => {
-    const keyFile = folder.put('key.pem', pair.publicKey.export({ type: 'spki', format: 'pem' }).toString());
-    const of = await control({ keyFile });
+    const keyfile = folder.put('key.pem', pair.publicKey.export({ type: 'spki', format: 'pem' }).toString());
+    const of = await control({ keyfile });
     expect(await login(of, null, await sign({}, pair.privateKey, alg))).toBe('ok');
   });
 
@@ -138,7 +138,7 @@ describe('token keys', () => {
       { ...(await exportJWK(rsa.publicKey)), kid: 'r' },
       oct,
     ];
-    const of = await control({ keyFile: folder.put('set.json', JSON.stringify({ keys })) });
+    const of = await control({ keyfile: folder.put('set.json', JSON.stringify({ keys })) });
     expect(await login(of, null, await sign({}, ec.privateKey, 'ES256', { kid: 'e' }))).toBe('ok');
     expect(await login(of, null, await sign({}, rsa.privateKey, 'RS256', { kid: 'r' }))).toBe('ok');
     expect(await login(of, null, await sign({}, secretKey, 'HS256', { kid: 's' }))).toBe('token-invalid');
@@ -146,7 +146,7 @@ describe('token keys', () => {
 
   it('are not mistaken for a shared secret', async () => {
     const pem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString();
-    const of = await control({ keyFile: folder.put('key.pem', pem) });
+    const of = await control({ keyfile: folder.put('key.pem', pem) });
     expect(await login(of, null, await sign({}, createSecretKey(Buffer.from(pem))))).toBe('token-invalid');
   });
 
@@ -161,8 +161,8 @@ describe('token keys', () => {
 
   it('are refused at start when the file holds none', async () => {
     for (const text of ['nonsense', '{}', '{"keys":3}']) {
-      const keyFile = folder.put('key', text);
-      await expect(control({ keyFile }), text).rejects.toThrow(keyFile);
+      const keyfile = folder.put('key', text);
+      await expect(control({ keyfile }), text).rejects.toThrow(keyfile);
     }
   });
 });

@@ -7,10 +7,10 @@ import { FakeClock } from '../harness/clock.ts';
 const OPTIONS: LimitOptions = {
   perAddress: 3,
   perUser: 5,
-  perPair: 0,
+  perUserAndAddress: 0,
   windowMs: 60_000,
   lockMs: 1000,
-  longestLockMs: 8000,
+  maxLockMs: 8000,
   exempt: ['127.0.0.0/8'],
 };
 
@@ -87,7 +87,7 @@ describe('failure limits', () => {
   });
 
   it('lock one user at one address and leave others there alone', () => {
-    const { limits: set } = limits({ perAddress: 0, perUser: 0, perPair: 3 });
+    const { limits: set } = limits({ perAddress: 0, perUser: 0, perUserAndAddress: 3 });
     fail(set, 3, '10.0.0.1');
     expect(set.locked('10.0.0.1', 'u')).toBe(true);
     expect(set.locked('10.0.0.1', 'v')).toBe(false);
@@ -113,7 +113,7 @@ describe('failure limits', () => {
   });
 
   it('remember a long name by its hash, and still lock it', () => {
-    const { limits: set } = limits({ perPair: 3 });
+    const { limits: set } = limits({ perUserAndAddress: 3 });
     const long = 'n'.repeat(65_000);
     for (let i = 0; i < 5; i++) set.failed(`10.1.0.${i}`, long);
     expect(set.locked('10.2.0.1', long)).toBe(true);

@@ -56,10 +56,10 @@ afterEach(async () => {
 });
 
 function options(remote: Partial<RemoteKeyOptions> = {}, more: Partial<JwtOptions> = {}): JwtOptions {
-  const times = { refreshMs: 10 * MINUTE_MS, staleMs: 60 * MINUTE_MS, timeoutMs: 5000 };
-  const files = { caFile: null, certFile: null, certKeyFile: null };
-  const one = { url: `${origin}/keys`, issuer: null, ...times, ...files, ...remote };
-  return { ...JWT_DEFAULTS, requireExpiry: false, secret: null, keyFile: null, remote: one, ...more };
+  const times = { jwksRefreshMs: 10 * MINUTE_MS, jwksStaleMs: 60 * MINUTE_MS, jwksTimeoutMs: 5000 };
+  const files = { jwksCacertfile: null, jwksCertfile: null, jwksCertkeyfile: null };
+  const one = { jwksUrl: `${origin}/keys`, issuer: null, ...times, ...files, ...remote };
+  return { ...JWT_DEFAULTS, requireExpiry: false, secret: null, keyfile: null, remote: one, ...more };
 }
 
 async function start(jwt = options()): Promise<AccessControl> {
@@ -150,7 +150,7 @@ describe('fetched keys', () => {
     const same = { ...OFF, jwt: options() };
     expect((await of.reload(same)).ok).toBe(true);
     expect(await login(of, await sign(old, 'old'))).toBe('ok');
-    const other = { ...OFF, jwt: options({ url: `${origin}/other` }, { algorithms: ['HS256'] }) };
+    const other = { ...OFF, jwt: options({ jwksUrl: `${origin}/other` }, { algorithms: ['HS256'] }) };
     expect((await of.reload(other)).ok).toBe(false);
     expect(await login(of, await sign(old, 'old'))).toBe('ok');
   });
@@ -182,7 +182,7 @@ describe('without keys every token is refused with 0x88', () => {
     ['no answer', () => undefined],
   ])('%s', async (_, answers) => {
     answer = answers;
-    const of = await start(options({ timeoutMs: 100 }));
+    const of = await start(options({ jwksTimeoutMs: 100 }));
     for (const token of [await sign(old, 'old'), await sign(next, 'next')]) {
       const result = await of.access('tcp').authenticator.authenticate(credentials('ann', token));
       expect(result).toMatchObject({ accepted: false, reasonCode: SERVER_UNAVAILABLE, why: 'token-keys-unavailable' });
@@ -203,9 +203,11 @@ describe.skipIf(!hasOpenssl())('keys over TLS (needs openssl)', () => {
       await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
       const url = `https://127.0.0.1:${(secure.address() as AddressInfo).port}/`;
       const token = await sign(old, 'old');
-      expect(await login(await start(options({ url, caFile: authority.ca })), token)).toBe('ok');
+      expect(await login(await start(options({ jwksUrl: url, jwksCacertfile: authority.ca })), token)).toBe('ok');
       for (const caFile of [stranger.ca, null, '/nowhere.pem'])
-        expect(await login(await start(options({ url, caFile })), token)).toBe('token-keys-unavailable');
+        expect(await login(await start(options({ jwksUrl: url, jwksCacertfile: caFile })), token)).toBe(
+          'token-keys-unavailable',
+        );
     } finally {
       secure.close();
       authority.remove();
@@ -215,7 +217,7 @@ describe.skipIf(!hasOpenssl())('keys over TLS (needs openssl)', () => {
 });
 
 describe('discovery', () => {
-  const found = (): JwtOptions => options({ url: null, issuer: origin }, { issuer: origin });
+  const found = (): JwtOptions => options({ jwksUrl: null, issuer: origin }, { issuer: origin });
 
   it('finds the keys of the issuer, whose tokens alone are good', async () => {
     const of = await start(found());

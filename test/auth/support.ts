@@ -67,7 +67,7 @@ export const OFF: AuthOptions = {
   allowAnonymous: false,
   passwordFile: null,
   aclFile: null,
-  aclSubscribe: 'granted',
+  aclSubscribe: 'mosquitto',
   passwords: null,
   scramFile: null,
   jwt: null,

@@ -236,7 +236,11 @@ describe('listeners', () => {
     const text =
       'listener 1884\nallow_zero_length_clientid false\nauto_id_prefix x-\nuse_username_as_clientid true\nclientid_prefixes dev-';
     const { listeners: found, mqtt } = of(text);
-    expect(found[0]).toMatchObject({ emptyClientId: false, assignedPrefix: 'x-', usernameAsClientId: true });
+    expect(found[0]).toMatchObject({
+      allowEmptyClientId: false,
+      autoClientIdPrefix: 'x-',
+      useUsernameAsClientId: true,
+    });
     expect(mqtt.clientIdPrefix).toBe('dev-');
   });
 });

@@ -271,16 +271,16 @@ export class ConfigStandIn implements ConfigControl {
       allowAnonymous: true,
       users: [{ username: 'carol', password: 'Carol-Secret-1' }],
       httpAuth: {
+        enable: true,
         timeoutMs: 5000,
         connectTimeoutMs: 5000,
         poolSize: 32,
         cacheTtlMs: 0,
         authReq: {
           url: 'http://bob:Url-Secret-3@127.0.0.1:8000/auth?key=Url-Secret-4',
-          method: 'POST',
+          method: 'post',
           headers: [['authorization', 'Header-Secret-5']],
           params: [],
-          source: { file: 'f', line: 1, column: 1 },
         },
         superReq: null,
         aclReq: null,

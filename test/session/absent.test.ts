@@ -90,7 +90,7 @@ const LIMITED: Record<string, () => Promise<{ options: Partial<AuthOptions>; how
   }),
   'the acl claim of a token': async () => ({
     options: {
-      jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyFile: null },
+      jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyfile: null },
       listeners: new Map([
         ['tcp', {}],
         ['open', {}],
@@ -186,7 +186,7 @@ it('a retained message of a publisher whose rights a web server knows is deliver
   const { port } = server.address() as AddressInfo;
   const request = {
     url: `http://127.0.0.1:${port}/acl`,
-    method: 'GET',
+    method: 'get',
     headers: [],
     params: [
       ['access', '%A'],
@@ -269,7 +269,7 @@ describe('a will whose time comes while its client is away', () => {
 
   it('is not sent when its token has ended', async () => {
     const of = await control({
-      jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyFile: null },
+      jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyfile: null },
       listeners: new Map([
         ['tcp', {}],
         ['open', {}],
@@ -284,7 +284,7 @@ describe('a will whose time comes while its client is away', () => {
 
 it('a session that waits gets messages past the end of its token: a new one is asked for before they leave', async () => {
   const of = await control({
-    jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyFile: null },
+    jwt: { ...JWT_DEFAULTS, requireExpiry: false, secret: SECRET, keyfile: null },
     listeners: new Map([
       ['tcp', {}],
       ['open', {}],

@@ -104,11 +104,10 @@ async function bench(settings: Partial<WebhookSettings> = {}): Promise<Bench> {
   const all: WebhookSettings = {
     url: `http://127.0.0.1:${port}/events`,
     headers: [['X-Key', 'abc']],
-    encoding: 'plain',
+    body: { encoding: 'plain' },
     poolSize: 4,
     cancelTimeoutMs: 2000,
-    batchSize: 1,
-    batchIntervalMs: 20,
+    batch: { size: 1, intervalMs: 20 },
     tls: null,
     events: [
       { event: 'on_client_connack', topic: null },
@@ -159,7 +158,7 @@ test('publish has the body that NanoMQ sends, for topics that match', async () =
 });
 
 test('base64 writes bytes, and null for none', async () => {
-  const b = await bench({ encoding: 'base64', poolSize: 1 });
+  const b = await bench({ body: { encoding: 'base64' }, poolSize: 1 });
   b.broker.publish('a/1', '\xff\x00', 0);
   b.broker.publish('a/1', '', 0);
   await b.service.until(() => b.service.posts.length === 2);
@@ -227,7 +226,7 @@ test('events are sent over connections that stay open', async () => {
 });
 
 test('a batch is an array of events in order, full ones at once and the rest after the interval', async () => {
-  const b = await bench({ poolSize: 1, batchSize: 4 });
+  const b = await bench({ poolSize: 1, batch: { size: 4, intervalMs: 20 } });
   for (let i = 0; i < 10; i++) b.broker.publish('a/1', String(i), 0);
   await b.service.until(() => b.service.posts.length === 3);
   expect(b.service.posts.map((post) => post.batch)).toEqual([
@@ -240,14 +239,14 @@ test('a batch is an array of events in order, full ones at once and the rest aft
 });
 
 test('with batches one event alone is an array too', async () => {
-  const b = await bench({ batchSize: 100 });
+  const b = await bench({ batch: { size: 100, intervalMs: 20 } });
   b.broker.publish('a/1', 'x', 0);
   await b.service.until(() => b.service.posts.length === 1);
   expect(b.service.posts[0].batch).toEqual(['x']);
 });
 
 test('a batch is sent again whole when the service is away or busy', async () => {
-  const b = await bench({ poolSize: 1, batchSize: 3 });
+  const b = await bench({ poolSize: 1, batch: { size: 3, intervalMs: 20 } });
   b.service.answers.push(null, 503);
   for (const text of ['a', 'b', 'c', 'd']) b.broker.publish('a/1', text, 0);
   await b.service.until(() => b.service.posts.length === 4);
@@ -261,7 +260,7 @@ test.each([
 ])(
   'an event that the service answers with %i costs no other event of its batch its place',
   async (status, reason) => {
-    const b = await bench({ poolSize: 1, batchSize: 8 });
+    const b = await bench({ poolSize: 1, batch: { size: 8, intervalMs: 20 } });
     b.service.verdict = (body) => (body.includes('"bad"') ? status : 200);
     for (const text of ['a', 'b', 'c', 'bad', 'e', 'f', 'g', 'h']) b.broker.publish('a/1', text, 0);
     const taken = (): string =>
@@ -278,14 +277,14 @@ test.each([
 );
 
 test('a large event goes alone', async () => {
-  const b = await bench({ poolSize: 1, batchSize: 10 });
+  const b = await bench({ poolSize: 1, batch: { size: 10, intervalMs: 20 } });
   for (const text of ['a', 'x'.repeat(1_100_000), 'b']) b.broker.publish('a/1', text, 0);
   await b.service.until(() => b.service.posts.length === 3);
   expect(b.service.posts.map((post) => post.batch?.length)).toEqual([1, 1, 1]);
 });
 
 test('a stop sends what waits for its batch', async () => {
-  const b = await bench({ batchSize: 100, batchIntervalMs: 60_000 });
+  const b = await bench({ batch: { size: 100, intervalMs: 60_000 } });
   for (let i = 0; i < 20; i++) b.broker.publish('a/1', String(i), 0);
   await b.hook.stop(5000);
   expect(b.service.posts.map((post) => post.batch?.length)).toEqual([20]);

@@ -1,5 +1,5 @@
 // Bridges to remote brokers for the supervisor: makes their workers, loading the code when the first one is made, and
-// keeps the outbox of each and its end of the remote's session over its restarts. Built by gateway/gateway.ts. Knows
+// keeps the outbox of each and its end of the remote's session over its restarts. Built by gateway/bridging.ts. Knows
 // what the journal has kept for bridges, and drops it when its bridge is gone.
 
 import { BRIDGE_SESSION } from '../../mqtt/clientid.ts';

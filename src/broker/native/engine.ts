@@ -1,5 +1,5 @@
 // The broker of our own: wires session/, router/, delivery/ and store/ behind the seam broker/broker.ts. Built by
-// gateway/gateway.ts. Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the
+// gateway/engine.ts. Holds no rule of MQTT itself: those are in session/ and delivery/. Starts by restoring what the
 // journal has kept.
 import type { Identity } from '../../auth/auth.ts';
 import { within } from '../../base/clock.ts';

@@ -1,18 +1,10 @@
 // From the checked tree to AuthConfig: users, rights, tokens, limits, and who may be anonymous. Called by build.ts.
 // Pure: problems go to the sink. What would let everybody in, or nobody, is warned about.
 
-import type {
-  AclRule,
-  AclWho,
-  AuthConfig,
-  AuthLimitsConfig,
-  HttpAuthConfig,
-  HttpAuthRequest,
-  JwtConfig,
-  RemoteKeysConfig,
-} from '../config.ts';
-import type { ACL_RULE, HTTP_REQUEST } from '../schema/auth.ts';
-import type { Checked, ValueOf } from '../schema/key.ts';
+import type { AclRule, AclWho, AuthConfig, HttpAuthConfig, JwtConfig, RemoteKeysConfig } from '../auth.ts';
+import { type ACL_RULE, AUTH, HTTP_AUTH, JWT, REMOTE_KEYS } from '../schema/auth.ts';
+import { effective, effectiveFields } from '../schema/effective.ts';
+import type { ValueOf } from '../schema/key.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import type { OpenListener } from './listeners.ts';
@@ -54,24 +46,15 @@ export function buildAuth(
   if (acl?.length === 0 && auth.no_match === 'allow' && auth.acl !== null) {
     sink.doubt(auth.acl, 'rules', 'there are no rules and auth.no_match is allow: everything is allowed');
   }
+  const { password: _, ...own } = effective(AUTH, auth);
   return {
+    ...own,
     allowAnonymous,
-    passwordFile: auth.password_file,
-    aclFile: auth.acl_file,
     users: auth.password.map(([username, password]) => ({ username, password })),
     acl,
-    noMatch: auth.no_match,
-    denyAction: auth.deny_action,
-    aclSubscribe: auth.acl_subscribe === 'mosquitto' ? 'granted' : 'truthful',
-    checkRetainSource: auth.check_retain_source,
-    sessionOwner: auth.session_owner,
-    scramFile: auth.scram_file,
-    dynamicSecurity: auth.dynamic_security?.enable
-      ? { file: auth.dynamic_security.file, controlTopic: auth.dynamic_security.control_topic }
-      : null,
     jwt,
-    limits: buildLimits(root),
     httpAuth,
+    dynamicSecurity: own.dynamicSecurity?.enable ? own.dynamicSecurity : null,
   };
 }
 
@@ -82,19 +65,7 @@ function buildJwt(root: CheckedRoot, sink: Sink): JwtConfig | null {
   if (sources.filter((given) => given).length !== 1) {
     sink.problem(sink.at(jwt), sink.path(jwt), 'one of secret, keyfile, jwks_url and issuer_discovery is required');
   }
-  return {
-    secret: jwt.secret,
-    keyFile: jwt.keyfile,
-    remote: buildRemoteKeys(jwt, sink),
-    algorithms: jwt.algorithms,
-    issuer: jwt.issuer,
-    audience: jwt.audience,
-    clockToleranceSeconds: Math.floor(jwt.clock_tolerance / 1000),
-    requireExpiry: jwt.require_expiry,
-    usernameClaims: jwt.username_claims,
-    clientIdClaim: jwt.clientid_claim,
-    aclClaim: jwt.acl_claim,
-  };
+  return { ...effectiveFields(JWT, jwt), remote: buildRemoteKeys(jwt, sink) };
 }
 
 function buildRemoteKeys(jwt: JwtKeys, sink: Sink): RemoteKeysConfig | null {
@@ -110,29 +81,7 @@ function buildRemoteKeys(jwt: JwtKeys, sink: Sink): RemoteKeysConfig | null {
   if ((jwt.jwks_certfile === null) !== (jwt.jwks_certkeyfile === null)) {
     sink.problem(sink.at(jwt), sink.path(jwt), 'jwks_certfile and jwks_certkeyfile need each other');
   }
-  return {
-    url,
-    issuer,
-    refreshMs: jwt.jwks_refresh,
-    staleMs: jwt.jwks_stale,
-    timeoutMs: jwt.jwks_timeout,
-    caFile: jwt.jwks_cacertfile,
-    certFile: jwt.jwks_certfile,
-    certKeyFile: jwt.jwks_certkeyfile,
-  };
-}
-
-function buildLimits(root: CheckedRoot): AuthLimitsConfig {
-  const { limits } = root.auth;
-  return {
-    perPair: limits.per_user_and_address,
-    perAddress: limits.per_address,
-    perUser: limits.per_user,
-    windowMs: limits.window,
-    lockMs: limits.lock,
-    longestLockMs: Math.max(limits.max_lock, limits.lock),
-    exempt: limits.exempt,
-  };
+  return { ...effectiveFields(REMOTE_KEYS, jwt), issuer };
 }
 
 type AclKeys = ValueOf<typeof ACL_RULE>;
@@ -157,23 +106,8 @@ function aclRule(block: AclKeys, sink: Sink): AclRule {
 function buildHttpAuth(root: CheckedRoot, sink: Sink): HttpAuthConfig | null {
   const http = root.auth.http_auth;
   if (http === null || !http.enable) return null;
-  if (http.auth_req === null && http.acl_req === null && http.super_req === null) {
-    sink.problem(sink.at(http), sink.path(http), 'auth_req, acl_req or super_req is required');
-  }
-  return {
-    timeoutMs: http.timeout,
-    connectTimeoutMs: http.connect_timeout,
-    poolSize: http.pool_size,
-    cacheTtlMs: http.cache_ttl,
-    authReq: httpRequest(http.auth_req, sink),
-    superReq: httpRequest(http.super_req, sink),
-    aclReq: httpRequest(http.acl_req, sink),
-  };
-}
-
-function httpRequest(block: Checked<typeof HTTP_REQUEST> | null, sink: Sink): HttpAuthRequest | null {
-  if (block === null) return null;
-  checkHttpUrl(block, block.url, sink);
-  const method = block.method === 'get' ? 'GET' : 'POST';
-  return { url: block.url, method, headers: block.headers, params: block.params, source: sink.at(block) };
+  const requests = [http.auth_req, http.super_req, http.acl_req].filter((request) => request !== null);
+  if (requests.length === 0) sink.problem(sink.at(http), sink.path(http), 'auth_req, acl_req or super_req is required');
+  for (const request of requests) checkHttpUrl(request, request.url, sink);
+  return effective(HTTP_AUTH, http);
 }

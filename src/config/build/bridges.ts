@@ -15,7 +15,7 @@ import type {
   NngSubConfig,
   SubscriptionRule,
 } from '../bridges.ts';
-import type { TlsClientConfig } from '../config.ts';
+import type { TlsClientConfig } from '../listeners.ts';
 import {
   FORWARD,
   MQTT_BRIDGE,

@@ -2,8 +2,9 @@
 // anonymous. Called by config/load.ts with a tree that the schema has accepted. Pure: problems go to the sink.
 
 import { isIP } from 'node:net';
-import type { Config, ListenerConfig } from '../config.ts';
+import type { Config } from '../config.ts';
 import { checkEngine } from '../engine.ts';
+import type { ListenerConfig } from '../listeners.ts';
 import { warnLoops } from '../loops.ts';
 import { nngBridges } from '../nngbridges.ts';
 import type { Position } from '../problem.ts';

@@ -12,7 +12,7 @@ import type {
   RecordConfig,
   WebhookConfig,
 } from '../config.ts';
-import { BROKER, LOG, MQTT } from '../schema/core.ts';
+import { BROKER, HTTP_SERVER, LOG, MQTT, PERSISTENCE, RECORD, WEBHOOK } from '../schema/core.ts';
 import { effective } from '../schema/effective.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
@@ -26,12 +26,7 @@ export function buildMqtt({ mqtt }: CheckedRoot): MqttConfig {
 
 export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConfig {
   const { persistence, sqlite } = root;
-  const settings = {
-    sync: persistence.sync,
-    intervalMs: persistence.interval,
-    maxSize: persistence.max_size,
-    onCorrupt: persistence.on_corrupt,
-  };
+  const settings = effective(PERSISTENCE, persistence);
   const given = persistence.path !== '' || persistence.enable !== null;
   if (!given && sqlite?.enable) {
     const path = `${sqlite.mounted_file_path.replace(/\/+$/, '')}/tidegate.db`;
@@ -41,15 +36,15 @@ export function buildPersistence(root: CheckedRoot, sink: Sink): PersistenceConf
   const enable = persistence.enable ?? persistence.path !== '';
   if (enable && persistence.path === '') sink.refuse(persistence, 'path', 'is missing: where is the database to be?');
   const origin = given ? 'persistence' : 'default';
-  return { ...settings, enable, path: persistence.path, origin, source: sink.at(persistence) };
+  return { ...settings, enable, origin, source: sink.at(persistence) };
 }
 
 export function buildRecord(root: CheckedRoot, persistence: PersistenceConfig, sink: Sink): RecordConfig {
-  const { topics, keep, max_size: maxSize, path } = root.record;
+  const { topics, path } = root.record;
   if (topics.length > 0 && path === '' && !persistence.enable)
     sink.refuse(root.record, 'path', 'is missing: without persistence.path there is no folder for the recording');
   if (path !== '' && path === persistence.path) sink.refuse(root.record, 'path', 'is the database of persistence');
-  return { topics, keepMs: keep, maxSize, path };
+  return effective(RECORD, root.record);
 }
 
 export function buildPresets({ preset }: CheckedRoot, sink: Sink): PresetSession[] {
@@ -93,18 +88,14 @@ export function buildHttpServer(root: CheckedRoot, sink: Sink): HttpServerConfig
   if (guarded && !local && http.tls === null) {
     sink.doubt(http, 'ip_addr', 'passwords cross the network in clear; a tls block or loopback is safer');
   }
+  const { jwt, ...own } = effective(HTTP_SERVER, http);
   return {
+    ...own,
     ipAddr: guarded || local ? http.ip_addr : '127.0.0.1',
-    port: http.port,
-    username: http.username,
-    password: http.password,
     users,
-    authType: http.auth_type,
     jwtPublicKeyfile,
-    jwtIssuer: http.jwt?.issuer ?? null,
-    jwtAudience: http.jwt?.audience ?? null,
-    limitConn: http.limit_conn,
-    maxBody: http.max_body,
+    jwtIssuer: jwt?.issuer ?? null,
+    jwtAudience: jwt?.audience ?? null,
     tls: http.tls === null ? null : tlsServer(http.tls, sink),
     source: sink.at(http),
   };
@@ -122,7 +113,7 @@ export function buildMetrics(root: CheckedRoot, sink: Sink): MetricsConfig | nul
   if (metrics.auth === 'none' && !isLoopback(host)) {
     sink.doubt(metrics, 'bind', 'anyone who can reach this address can read the metrics');
   }
-  return { bind: metrics.bind, host, port, auth: metrics.auth, source: sink.at(metrics) };
+  return { bind: metrics.bind, auth: metrics.auth, host, port, source: sink.at(metrics) };
 }
 
 export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | null {
@@ -133,18 +124,8 @@ export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | nul
     sink.doubt(webhook, 'tls', 'no effect with this url; https:// speaks TLS');
   if ((webhook.tls?.cert ?? null) !== null && webhook.tls?.key === null)
     sink.refuse(webhook.tls, 'key', 'is required together with cert');
-  return {
-    url: webhook.url,
-    headers: webhook.headers,
-    encoding: webhook.body.encoding,
-    poolSize: webhook.pool_size,
-    cancelTimeoutMs: webhook.cancel_timeout,
-    batchSize: webhook.batch.size,
-    batchIntervalMs: webhook.batch.interval,
-    tls: webhook.tls === null ? null : tlsClient(webhook.tls),
-    events: webhook.events.map(({ event, topic }) => ({ event, topic })),
-    source: sink.at(webhook),
-  };
+  const own = effective(WEBHOOK, webhook);
+  return { ...own, tls: webhook.tls === null ? null : tlsClient(webhook.tls), source: sink.at(webhook) };
 }
 
 export function buildLog(root: CheckedRoot, sink: Sink): LogConfig {

@@ -1,18 +1,27 @@
 // From the checked tree to listeners, with the checks that take more than one key.
 // Called by build.ts. Pure: problems go to the sink.
 
-import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from '../config.ts';
+import type { ListenerConfig, ListenerKind, TlsNameConfig, TlsServerConfig } from '../listeners.ts';
 import { effectiveFields } from '../schema/effective.ts';
 import type { Checked } from '../schema/key.ts';
-import { type SSL, type TCP, TLS_SERVER, type UNIX, type WS } from '../schema/listeners.ts';
+import {
+  LISTENER,
+  LISTENER_KINDS,
+  type SSL,
+  type TCP,
+  TLS_SERVER,
+  type UNIX,
+  type WS,
+  type WSS,
+} from '../schema/listeners.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { checkSocketPath, isLoopback } from '../values.ts';
-import { address, proxyProtocolFrom, qos, tlsNames, tlsServer, tlsVersion } from './values.ts';
+import { address, proxyProtocolFrom, tlsNames, tlsServer, tlsVersion } from './values.ts';
 
 type TcpKeys = Checked<typeof TCP>;
 type SslKeys = Checked<typeof SSL>;
-type WsKeys = Checked<typeof WS>;
+type WsKeys = Checked<typeof WS> | Checked<typeof WSS>;
 type UnixKeys = Checked<typeof UNIX>;
 type ListenerBlock = TcpKeys | SslKeys | WsKeys | UnixKeys;
 interface Candidate {
@@ -24,19 +33,21 @@ interface Candidate {
 /** A listener whose allowAnonymous is not decided yet. */
 export type OpenListener = Omit<ListenerConfig, 'allowAnonymous'> & { readonly anonymous: boolean | null };
 
-export function buildListeners(root: CheckedRoot, sink: Sink): OpenListener[] {
-  const candidates: Candidate[] = [];
-  for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
-    const group = root.listeners[kind];
-    if (group.own !== null) candidates.push({ name: kind, kind, block: group.own });
-    for (const [name, block] of group.named) {
-      if (kind !== 'unix' && !sink.written(block, 'bind')) sink.refuse(block, 'bind', 'is missing');
-      candidates.push({ name: `${kind}.${name}`, kind, block });
-    }
+/** Every block of a listener, enabled or not, in the order of the kinds. */
+export function* listenerBlocks({ listeners }: CheckedRoot): Generator<Candidate> {
+  for (const kind of LISTENER_KINDS) {
+    const { own, named } = listeners[kind];
+    if (own !== null) yield { name: kind, kind, block: own };
+    for (const [name, block] of named) yield { name: `${kind}.${name}`, kind, block };
   }
+}
+
+export function buildListeners(root: CheckedRoot, sink: Sink): OpenListener[] {
   const listeners: OpenListener[] = [];
-  for (const candidate of candidates) {
-    if (!candidate.block.enable) continue;
+  for (const candidate of listenerBlocks(root)) {
+    const { name, kind, block } = candidate;
+    if (name !== kind && 'bind' in block && !sink.written(block, 'bind')) sink.refuse(block, 'bind', 'is missing');
+    if (!block.enable) continue;
     const listener = buildListener(candidate, root, sink);
     if (listener !== null) listeners.push(listener);
   }
@@ -44,22 +55,8 @@ export function buildListeners(root: CheckedRoot, sink: Sink): OpenListener[] {
 }
 
 function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink: Sink): OpenListener | null {
-  const common = {
-    name,
-    kind,
-    maxConnections: block.max_connections,
-    connectTimeoutMs: block.connect_timeout,
-    maxQos: qos(block.max_qos),
-    emptyClientId: block.allow_empty_clientid,
-    assignedPrefix: block.auto_clientid_prefix,
-    usernameAsClientId: block.use_username_as_clientid,
-    proxyProtocol: block.proxy_protocol,
-    anonymous: block.allow_anonymous,
-    passwordFile: block.password_file,
-    aclFile: block.acl_file,
-    mountPoint: block.mount_point,
-    source: sink.at(block),
-  };
+  const { enable: _, allowAnonymous: anonymous, ...own } = effectiveFields(LISTENER, block);
+  const common = { ...own, anonymous, name, kind, source: sink.at(block) };
   if (!('bind' in block)) {
     const wrong = block.path === null ? 'is missing' : checkSocketPath(block.path);
     if (wrong !== null) sink.refuse(block, 'path', wrong);
@@ -80,7 +77,6 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
   const { port, path: bound, ...at } = address(block.bind);
   const host = block.bind.startsWith('*') ? '*' : at.host;
   const path = ('path' in block ? block.path : null) ?? bound;
-  const isWs = kind === 'ws' || kind === 'wss';
   let tls: TlsServerConfig | null = null;
   let names: TlsNameConfig[] = [];
   if ('keyfile' in block) {
@@ -98,8 +94,8 @@ function buildListener({ name, kind, block }: Candidate, root: CheckedRoot, sink
     bind: block.bind,
     host,
     port,
-    path: !isWs || path === 'any' ? '' : path || '/mqtt',
-    paths: !isWs || path === 'any' ? null : path === '' ? ['/mqtt', '/'] : [path],
+    path: !('path' in block) || path === 'any' ? '' : path || '/mqtt',
+    paths: !('path' in block) || path === 'any' ? null : path === '' ? ['/mqtt', '/'] : [path],
     ipv6Only: block.ipv6_only,
     proxyProtocolFrom: proxyProtocolFrom(block, [host], sink),
     proxyCertificate: proxyCertificate(block, host, sink),

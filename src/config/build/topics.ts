@@ -1,21 +1,18 @@
 // From the checked tree to topics, payload checks and quotas, with the checks that take more than one key. Called by
 // build.ts. Pure: problems go to the sink. Schemas are read and compiled by gateway/policies.ts.
 import { effective } from '../schema/effective.ts';
+import { LISTENER_KINDS } from '../schema/listeners.ts';
 import { QUOTAS } from '../schema/quotas.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import { TOPICS, VALIDATION } from '../schema/topics.ts';
 import type { Sink } from '../sink.ts';
 import type { QuotaConfig, TopicsConfig, ValidationConfig } from '../topics.ts';
+import { listenerBlocks } from './listeners.ts';
 
 const NAME = /^[\w.:-]{1,64}$/;
 
 function listenerNames(root: CheckedRoot): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const kind of ['tcp', 'ssl', 'ws', 'wss', 'unix'] as const) {
-    names.add(kind);
-    for (const name of root.listeners[kind].named.keys()) names.add(`${kind}.${name}`);
-  }
-  return names;
+  return new Set([...LISTENER_KINDS, ...[...listenerBlocks(root)].map(({ name }) => name)]);
 }
 
 export function buildTopics(root: CheckedRoot, sink: Sink): TopicsConfig {

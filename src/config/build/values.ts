@@ -1,6 +1,7 @@
 // Small steps that the files build*.ts share: addresses, QoS, the server side of TLS, PROXY protocol, URLs.
 // Pure: problems go to the sink. Values have been checked one by one by the schema before.
-import type { QosLevel, TlsClientConfig, TlsNameConfig, TlsServerConfig, TlsVersion } from '../config.ts';
+import type { QosLevel } from '../config.ts';
+import type { TlsClientConfig, TlsNameConfig, TlsServerConfig, TlsVersion } from '../listeners.ts';
 import { effectiveFields } from '../schema/effective.ts';
 import type { Checked } from '../schema/key.ts';
 import { type CERTIFICATES, TLS_CLIENT, TLS_SERVER } from '../schema/listeners.ts';

@@ -1,7 +1,7 @@
 // The keys of auth: each once, with type, default and text. A mistake here could leave the gateway open, so below
-// `auth` itself unknown keys are errors. Data for schema.ts; to add a key, add a row here, a field in config/config.ts
-// and a line in config/build/auth.ts, then run `make docs`. Names, units and meanings are NanoMQ's where NanoMQ has the
-// key; what it has and this gateway does not need is `ignored`.
+// `auth` itself unknown keys are errors. Data for schema.ts; to add a key, add a row here and its name in code to the
+// options of auth/ that it belongs to, then run `make docs`. Names, units and meanings are NanoMQ's where NanoMQ has
+// the key; what it has and this gateway does not need is `ignored`.
 
 import { checkNetwork, maskUrl } from '../values.ts';
 import { block, ignored, list, needless, optional, pairs } from './blocks.ts';
@@ -43,7 +43,7 @@ export const ACL_RULE = block(
   },
   { unknown: 'error', text: 'One rule. The first rule that matches decides.' },
 );
-export const HTTP_REQUEST = {
+const HTTP_REQUEST = {
   url: masked(maskUrl, text({ text: 'Address of the service.', example: 'http://127.0.0.1:8080/mqtt/auth' })),
   method: word(['post', 'get'], {
     default: 'post',
@@ -60,7 +60,7 @@ export const HTTP_REQUEST = {
   }),
   ssl: ignored('TLS settings of this request have no effect', 'block'),
 };
-const HTTP_AUTH = optional(
+export const HTTP_AUTH = optional(
   {
     enable: flag({ default: true, text: 'Whether the service is used.' }),
     timeout: duration({
@@ -87,19 +87,8 @@ const HTTP_AUTH = optional(
   { unknown: 'error', text: 'Authentication and permissions from an HTTP service.' },
 );
 
-export const JWT = {
-  enable: flag({ default: true, text: 'Whether tokens are accepted.' }),
-  secret: text({
-    default: null,
-    secret: true,
-    text: 'Shared secret of at least 32 bytes, for HS256, HS384 and HS512. One of this, keyfile, jwks_url and issuer_discovery.',
-    example: 'change-me-to-a-long-random-text-',
-  }),
-  keyfile: text({
-    default: null,
-    text: 'Public key or certificate (PEM), or keys (JWK or JWK set, JSON).',
-    example: '/etc/tidegate/jwt.pem',
-  }),
+/** Keys of tokens that are fetched. */
+export const REMOTE_KEYS = {
   jwks_url: masked(
     maskUrl,
     text({
@@ -137,6 +126,22 @@ export const JWT = {
     text: 'Key of jwks_certfile, PEM.',
     example: '/etc/tidegate/certs/gateway.key',
   }),
+};
+
+export const JWT = {
+  enable: flag({ default: true, text: 'Whether tokens are accepted.' }),
+  secret: text({
+    default: null,
+    secret: true,
+    text: 'Shared secret of at least 32 bytes, for HS256, HS384 and HS512. One of this, keyfile, jwks_url and issuer_discovery.',
+    example: 'change-me-to-a-long-random-text-',
+  }),
+  keyfile: text({
+    default: null,
+    text: 'Public key or certificate (PEM), or keys (JWK or JWK set, JSON).',
+    example: '/etc/tidegate/jwt.pem',
+  }),
+  ...REMOTE_KEYS,
   algorithms: list(text({ text: 'An algorithm, e.g. ES256.' }), {
     text: 'Accepted algorithms; empty = all that suit the key.',
     example: ['ES256'],

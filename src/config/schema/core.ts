@@ -193,7 +193,7 @@ export const RECORD = block(
   { unknown: 'error', text: 'Recording of messages for later queries, export and replay: docs/recording.md.' },
 );
 
-const WEB_USER = block(
+export const WEB_USER = block(
   {
     password: text({
       secret: true,

@@ -53,8 +53,8 @@ export function codeName(key: string, { counts }: Pick<KeyDoc, 'counts'>): strin
 }
 
 /** The effective form of a block that `key` has read. */
-export function effective<T>(key: Key<T>, value: T): Effective<T> {
-  return convert(key, value) as Effective<T>;
+export function effective<T, V extends T>(key: Key<T>, value: V): Effective<V> {
+  return convert(key, value) as Effective<V>;
 }
 
 /** The effective form of those members of `block` that are in `fields`. */

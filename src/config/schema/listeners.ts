@@ -1,12 +1,13 @@
 // The keys of listeners, and of TLS wherever it is spoken: each once, with type, default and text. Data for schema.ts;
-// to add a key of a listener, add a row here, a field in config/config.ts and a line in config/build/listeners.ts; keys
-// of TLS need no more than a row and their name in transport/transport.ts. Then run `make docs`. Names, units and
-// meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is `ignored`.
+// to add a key, add a row here and its name in code to the options of who uses it: ClientRules of broker/broker.ts,
+// ListenerOptions or TLS of transport/transport.ts. Then run `make docs`. A kind of listener is a group in KINDS.
+// Names, units and meanings are NanoMQ's where NanoMQ has the key; what it has and this gateway does not need is
+// `ignored`.
 
 import { holdsPrivateKey, isPemText } from '../../base/pem.ts';
 import { checkNetwork, checkTopicName, parseAddress } from '../values.ts';
 import { block, group, ignored, list } from './blocks.ts';
-import { duration, flag, int, masked, text, word } from './keys.ts';
+import { digit, duration, flag, int, masked, text, word } from './keys.ts';
 
 /** An address without a path. */
 export function checkBind(value: string): string | null {
@@ -169,7 +170,7 @@ export const TLS_CLIENT = {
 };
 
 /** On every kind of listener. */
-const LISTENER = {
+export const LISTENER = {
   enable: flag({ default: true, text: 'Whether the listener is opened.' }),
   max_connections: int({
     default: 0,
@@ -180,9 +181,8 @@ const LISTENER = {
     min: 100,
     text: 'Time allowed for TLS, WebSocket handshake and CONNECT together.',
   }),
-  max_qos: int({
+  max_qos: digit([0, 1, 2], {
     default: 2,
-    max: 2,
     text: 'Highest QoS of publishes and subscriptions on this listener; mqtt.max_qos also applies.',
   }),
   allow_empty_clientid: flag({
@@ -329,19 +329,21 @@ export const UNIX = {
   group: text({ default: null, text: 'Group of the socket, a name or number.', example: 'tidegate' }),
   ...LISTENER,
 };
+const KINDS = {
+  tcp: group(TCP, { unknown: 'warn', example: 'second', text: 'MQTT over TCP.' }),
+  ssl: group(SSL, { unknown: 'warn', example: 'second', text: 'MQTT over TLS; requires keyfile and certfile.' }),
+  ws: group(WS, { unknown: 'warn', example: 'second', text: 'MQTT over WebSocket.' }),
+  wss: group(WSS, {
+    unknown: 'warn',
+    example: 'second',
+    text: 'MQTT over WebSocket and TLS; without keyfile and certfile, those of listeners.ssl are used.',
+  }),
+  unix: group(UNIX, { unknown: 'warn', example: 'second', text: 'MQTT over a Unix socket.' }),
+};
+export const LISTENER_KINDS = Object.freeze(Object.keys(KINDS)) as readonly (keyof typeof KINDS)[];
+
 export const LISTENERS = block(
-  {
-    tcp: group(TCP, { unknown: 'warn', example: 'second', text: 'MQTT over TCP.' }),
-    ssl: group(SSL, { unknown: 'warn', example: 'second', text: 'MQTT over TLS; requires keyfile and certfile.' }),
-    ws: group(WS, { unknown: 'warn', example: 'second', text: 'MQTT over WebSocket.' }),
-    wss: group(WSS, {
-      unknown: 'warn',
-      example: 'second',
-      text: 'MQTT over WebSocket and TLS; without keyfile and certfile, those of listeners.ssl are used.',
-    }),
-    unix: group(UNIX, { unknown: 'warn', example: 'second', text: 'MQTT over a Unix socket.' }),
-    quic: ignored('QUIC listeners are not supported', 'block'),
-  },
+  { ...KINDS, quic: ignored('QUIC listeners are not supported', 'block') },
   {
     unknown: 'warn',
     text: 'MQTT listeners. Without this block, tcp on 127.0.0.1:1883; with it, only the listeners it lists.',
