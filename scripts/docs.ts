@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/base/errors.ts';
 import { MESSAGES } from '../src/base/messages.ts';
-import { FOREIGN } from '../src/config/schema/core.ts';
+import { FOREIGN } from '../src/config/schema/foreign.ts';
 import { metricsMarkdown } from './metrics.ts';
 import { fromMosquitto, fromNanomq } from './moving.ts';
 import { referenceHocon, referenceMarkdown, referenceToml } from './reference.ts';

@@ -1,14 +1,13 @@
 // The effective configuration of the bridges: bridges.nng (SP peers) and bridges.mqtt (remote brokers), as config.ts
 // hands it out. Made by config/build/bridges.ts; read by the wiring (gateway/bridges.ts, gateway/options.ts), which
-// gives each bridge its part. Types alone. Keys, their types and texts stand in config/schema/bridges.ts; here is only
-// what is not a key: names, and what several keys make together.
+// gives each bridge its part. Types alone. Keys, their types and texts stand in config/schema/nng.ts and
+// config/schema/remote.ts; here is only what is not a key: names, and what several keys make together.
 import type { TlsClientConfig, TlsServerConfig } from './listeners.ts';
 import type { Position } from './problem.ts';
+import type { Effective } from './schema/effective.ts';
+import type { ValueOf } from './schema/key.ts';
 import type {
   FORWARD,
-  MQTT_BRIDGE,
-  MQTT_FORWARD,
-  MQTT_SUBSCRIPTION,
   NNG_PAIR,
   NNG_PUB,
   NNG_PULL,
@@ -18,9 +17,8 @@ import type {
   NNG_SUB,
   REQUEST,
   SUBSCRIPTION,
-} from './schema/bridges.ts';
-import type { Effective } from './schema/effective.ts';
-import type { ValueOf } from './schema/key.ts';
+} from './schema/nng.ts';
+import type { MQTT_BRIDGE, MQTT_FORWARD, MQTT_SUBSCRIPTION } from './schema/remote.ts';
 
 export type NngCompat = 'documented' | '0.25.5' | '0.25.6';
 

@@ -64,22 +64,34 @@
 //   nanomq/v014.ts          The first HOCON form of nanomq.conf, of 0.14: mqtt.session, certificates under short names
 //   schema/auth.ts          The keys of auth: each once, with type, default and text
 //   schema/blocks.ts        The words the schema is written in, for keys that hold others: lists, blocks
-//   schema/bridges.ts       The keys of bridges.nng, bridges.mqtt and bridges.aws: each once, with type
-//   schema/core.ts          The keys of mqtt, persistence, http_server, metrics, webhook, log and broker: each once
+//   schema/bridgerule.ts    Keys that rules of NNG bridges and of bridges to remote brokers have alike: filters, QoS
+//   schema/bridges.ts       The section bridges: its kinds
+//   schema/broker.ts        The keys of broker, engine and memory profile: each once, with type, default and text
 //   schema/effective.ts     From a checked block to its part of the effective configuration
+//   schema/foreign.ts       Sections of NanoMQ's files that are no sections here: some mean another key
+//   schema/httpserver.ts    The keys of http_server, for console and REST API: each once, with type, default and text
 //   schema/key.ts           What a key of the schema is: how its value is read, what it is when absent, how it is shown
 //   schema/keys.ts          The words the schema is written in, for keys with one value: flags, numbers, sizes
 //   schema/listeners.ts     The keys of listeners, and of TLS wherever it is spoken: each once, with type
+//   schema/log.ts           The keys of log: each once, with type, default and text
 //   schema/logformat.ts     The form of a line in a proxy's access log: text, json
 //   schema/match.ts         What a route, allow or deny of a proxy has to fit
+//   schema/metrics.ts       The keys of metrics, a page for Prometheus on a port of its own: each once, with type
+//   schema/mqtt.ts          The keys of mqtt, limits and features of MQTT: each once, with type, default and text
+//   schema/nng.ts           The keys of bridges.nng, bridges to peers that speak Scalability Protocols: each once
+//   schema/persistence.ts   The keys of persistence: each once, with type, default and text
 //   schema/preset.ts        Presets of NNG bridges: what a known peer needs, as other defaults
-//   schema/proxy.ts         The keys of proxy and upstreams: each once, with type, default and text
+//   schema/proxy.ts         The keys of proxy: each once, with type, default and text
 //   schema/quotas.ts        The keys of quotas.<name>: each once, with type, default and text
+//   schema/record.ts        The keys of record, the recording of messages: each once, with type, default and text
+//   schema/remote.ts        The keys of bridges.mqtt, bridges to remote MQTT brokers: each once, with type
 //   schema/rules.ts         The keys of rules.<name>, and NanoMQ's blocks below `rules`: each once, with type
 //   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
 //   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
 //   schema/topics.ts        The keys of topics and validation.<name>: each once, with type, default and text
 //   schema/units.ts         A tree with its durations written with their unit
+//   schema/upstreams.ts     The keys of upstreams, pools of servers for proxies: each once, with type, default and text
+//   schema/webhook.ts       The keys of webhook: each once, with type, default and text
 //   text/grow.ts            Small steps for building a tree: blocks on the way to a key, values as nodes
 //   text/hocon.ts           Reads HOCON text
 //   text/node.ts            The parsed form every dialect ends in: scalars, lists and blocks
@@ -95,9 +107,16 @@ import type { ListenerConfig, TlsClientConfig, TlsServerConfig } from './listene
 import type { Position, Problem } from './problem.ts';
 import type { ProxyConfig, UpstreamConfig } from './proxy.ts';
 import type { RuleConfig } from './rules.ts';
-import type { BROKER, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, RECORD, WEB_USER, WEBHOOK } from './schema/core.ts';
+import type { BROKER } from './schema/broker.ts';
 import type { Effective } from './schema/effective.ts';
+import type { HTTP_SERVER, WEB_USER } from './schema/httpserver.ts';
 import type { ValueOf } from './schema/key.ts';
+import type { LOG } from './schema/log.ts';
+import type { METRICS } from './schema/metrics.ts';
+import type { MQTT } from './schema/mqtt.ts';
+import type { PERSISTENCE } from './schema/persistence.ts';
+import type { RECORD } from './schema/record.ts';
+import type { WEBHOOK } from './schema/webhook.ts';
 import type { QuotaConfig, TopicsConfig, ValidationConfig } from './topics.ts';
 import type { Tree } from './tree.ts';
 

@@ -24,8 +24,9 @@ import {
 import { buildRule } from './build/rules.ts';
 import type { Tree, TreeValue } from './config.ts';
 import type { RuleConfig } from './rules.ts';
-import { MQTT_BRIDGE, NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_REP, NNG_REQ, NNG_SUB } from './schema/bridges.ts';
 import type { Key } from './schema/key.ts';
+import { NNG_PAIR, NNG_PUB, NNG_PULL, NNG_PUSH, NNG_REP, NNG_REQ, NNG_SUB } from './schema/nng.ts';
+import { MQTT_BRIDGE } from './schema/remote.ts';
 import { RULE } from './schema/rules.ts';
 import { withUnits } from './schema/units.ts';
 import { Sink } from './sink.ts';

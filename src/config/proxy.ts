@@ -9,7 +9,8 @@ import type { Effective } from './schema/effective.ts';
 import type { Checked, ValueOf } from './schema/key.ts';
 import type { TLS_SESSIONS } from './schema/listeners.ts';
 import type { RouteCondition } from './schema/match.ts';
-import type { PROXY, UPSTREAMS } from './schema/proxy.ts';
+import type { PROXY } from './schema/proxy.ts';
+import type { UPSTREAMS } from './schema/upstreams.ts';
 
 type ProxyKeys = Effective<ValueOf<typeof PROXY.item>>;
 type UpstreamKeys = Effective<ValueOf<typeof UPSTREAMS.item>>;

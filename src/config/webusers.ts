@@ -3,7 +3,7 @@
 // form; auth/hash.ts compares.
 import { looksHashed, parseHash } from '../base/passwordhash.ts';
 import type { WebUserConfig } from './config.ts';
-import type { HTTP_SERVER } from './schema/core.ts';
+import type { HTTP_SERVER } from './schema/httpserver.ts';
 import type { ValueOf } from './schema/key.ts';
 import type { Sink } from './sink.ts';
 

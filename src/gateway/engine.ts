@@ -69,7 +69,5 @@ export async function startEngine(config: Config, parts: EngineParts): Promise<E
 async function journalOf(config: Config, { clock, log, metrics }: EngineParts): Promise<Journal> {
   if (!config.persistence.enable) return memoryJournal();
   const { sqliteJournal } = await import('../store/sqlite.ts');
-  const { path, sync, intervalMs, maxSize, onCorrupt } = config.persistence;
-  const small = config.broker.profile === 'small';
-  return sqliteJournal({ path, sync, intervalMs, maxSize, onCorrupt, small, clock, log, metrics });
+  return sqliteJournal({ ...config.persistence, small: config.broker.profile === 'small', clock, log, metrics });
 }

@@ -23,7 +23,7 @@
 //   ondemand.ts      Parts of a gateway that are loaded when the configuration first asks for them
 //   options.ts       From the configuration to what each stage is built from: the only place that knows both
 //   ownerror.ts      Whose an error is that nothing has caught: by the file on top of its stack
-//   plugins.ts       Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks, loaded at start
+//   plugins.ts       Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks
 //   policies.ts      From the configuration to what holds for topics, payloads and quotas of clients (policy/)
 //   probe.ts         "Test connection" of a bridge: name lookup, connection
 //   probewords.ts    What a test of a connection found, in words: why a certificate is not trusted, what CONNACK

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { referenceHocon, referenceMarkdown, referenceToml } from '../../scripts/reference.ts';
 import { diffConfig } from '../../src/config/reload.ts';
-import { FOREIGN } from '../../src/config/schema/core.ts';
+import { FOREIGN } from '../../src/config/schema/foreign.ts';
 import type { Fields, Key } from '../../src/config/schema/key.ts';
 import { SECTIONS } from '../../src/config/schema/schema.ts';
 import { config, load, warnings } from '../harness/configfiles.ts';

@@ -16,9 +16,10 @@ import type {
   SubscriptionRule,
 } from '../bridges.ts';
 import type { TlsClientConfig } from '../listeners.ts';
+import { type Effective, effective } from '../schema/effective.ts';
+import type { ValueOf } from '../schema/key.ts';
 import {
   FORWARD,
-  MQTT_BRIDGE,
   NNG_PAIR,
   NNG_PUB,
   NNG_PULL,
@@ -28,9 +29,8 @@ import {
   NNG_SUB,
   REQUEST,
   SUBSCRIPTION,
-} from '../schema/bridges.ts';
-import { type Effective, effective } from '../schema/effective.ts';
-import type { ValueOf } from '../schema/key.ts';
+} from '../schema/nng.ts';
+import { MQTT_BRIDGE } from '../schema/remote.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import type { Sink } from '../sink.ts';
 import { maskUrl, nngScheme } from '../values.ts';

@@ -12,9 +12,15 @@ import type {
   RecordConfig,
   WebhookConfig,
 } from '../config.ts';
-import { BROKER, HTTP_SERVER, LOG, MQTT, PERSISTENCE, RECORD, WEBHOOK } from '../schema/core.ts';
+import { BROKER } from '../schema/broker.ts';
 import { effective } from '../schema/effective.ts';
+import { HTTP_SERVER } from '../schema/httpserver.ts';
+import { LOG } from '../schema/log.ts';
+import { MQTT } from '../schema/mqtt.ts';
+import { PERSISTENCE } from '../schema/persistence.ts';
+import { RECORD } from '../schema/record.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
+import { WEBHOOK } from '../schema/webhook.ts';
 import type { Sink } from '../sink.ts';
 import { isLoopback } from '../values.ts';
 import { buildWebUsers } from '../webusers.ts';

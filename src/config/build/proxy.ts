@@ -3,16 +3,17 @@
 // sink.
 
 import { networkTest } from '../../base/networks.ts';
-import type { TlsServerConfig } from '../config.ts';
+import type { TlsServerConfig } from '../listeners.ts';
 import { compilePattern } from '../pattern.ts';
 import type { Position } from '../problem.ts';
 import type { MapEntry, ProxyConfig, UpstreamConfig, UpstreamServer } from '../proxy.ts';
 import { type Effective, effective, effectiveFields } from '../schema/effective.ts';
 import type { ValueOf } from '../schema/key.ts';
 import { TLS_SESSIONS } from '../schema/listeners.ts';
-import { PROXY, UPSTREAMS } from '../schema/proxy.ts';
+import { PROXY } from '../schema/proxy.ts';
 import type { CheckedRoot } from '../schema/schema.ts';
 import { needsCertificate } from '../schema/template.ts';
+import { UPSTREAMS } from '../schema/upstreams.ts';
 import type { Sink } from '../sink.ts';
 import { nearest } from '../values.ts';
 import { address, checkHttpUrl, proxyProtocolFrom, tlsClient, tlsNames, tlsServer } from './values.ts';

@@ -1,5 +1,5 @@
 // Presets of NNG bridges: what a known peer needs, as other defaults. Everything that is written counts more. Used by
-// bridges.ts. A preset is filled into the block before it is read, so that checks, `check --print` and REST see what is
+// nng.ts. A preset is filled into the block before it is read, so that checks, `check --print` and REST see what is
 // in force. Sources: docs/local-analytics.md (what eKuiper, Neuron and NanoMQ's nngproxy speak).
 import { type BlockNode, type Member, type Node, textNode } from '../text/node.ts';
 import type { Key } from './key.ts';

@@ -1,18 +1,27 @@
 // The whole schema: every key of every section once, with type, default, unit, text and whether a change takes a
 // restart. Read by config/load.ts and config/converting.ts (checking), gateway/keys.ts and scripts/reference.ts (etc/
-// and docs/). Sections are in schemalisteners, schemacore, schemaauth, schemabridges and schemaproxy.
+// and docs/). Each section is in the file of its name.
 
 import { AUTH } from './auth.ts';
 import { block, list } from './blocks.ts';
 import { BRIDGES } from './bridges.ts';
-import { BROKER, FOREIGN, HTTP_SERVER, LOG, METRICS, MQTT, PERSISTENCE, RECORD, WEBHOOK } from './core.ts';
+import { BROKER } from './broker.ts';
+import { FOREIGN } from './foreign.ts';
+import { HTTP_SERVER } from './httpserver.ts';
 import type { ValueOf } from './key.ts';
 import { text } from './keys.ts';
 import { LISTENERS } from './listeners.ts';
-import { PROXY, UPSTREAMS } from './proxy.ts';
+import { LOG } from './log.ts';
+import { METRICS } from './metrics.ts';
+import { MQTT } from './mqtt.ts';
+import { PERSISTENCE } from './persistence.ts';
+import { PROXY } from './proxy.ts';
 import { QUOTAS } from './quotas.ts';
+import { RECORD } from './record.ts';
 import { RULES } from './rules.ts';
 import { TOPICS, VALIDATION } from './topics.ts';
+import { UPSTREAMS } from './upstreams.ts';
+import { WEBHOOK } from './webhook.ts';
 
 const PLUGINS = list(text({ text: 'Path of a module (.mjs), relative to the folder of the configuration file.' }), {
   single: true,
