@@ -6,6 +6,7 @@
 //   base.ts              What both engines do alike: what clients share (Core), limits before CONNECT, events
 //   batch.ts             QoS 0 publishes of a client inside the process that come one after another and go the same way
 //   local.ts             Clients inside the process: bridges, REST
+//   localtarget.ts       One subscription of a client inside the process as the router sees it
 //   metrics.ts           The broker's metrics: every counter of session/, router/ and delivery/ by name
 //   newcomers.ts         Limits that hold before a peer has said anything: how many connections may come a second
 //   sys.ts               The $SYS tree: the names mosquitto users know, NanoMQ's client status events, bridges

@@ -4,7 +4,6 @@
 import type { Access, Identity } from '../auth/auth.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Flushable } from '../base/turn.ts';
-import type { Receiver, Target } from '../delivery/delivery.ts';
 import { type Hold, type Origin, Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Properties } from '../mqtt/property.ts';
@@ -16,50 +15,7 @@ import { checkPayload, DROPPED } from '../session/payloads.ts';
 import type { Core } from '../session/session.ts';
 import { Batch } from './batch.ts';
 import type { LocalClient, LocalOptions, LocalSubscription, PublishOutcome, Source } from './broker.ts';
-
-/**
- * One subscription of a local client as the router sees it. Bridges need no read right: their rules are the operator's
- * word.
- */
-class LocalTarget implements Receiver {
-  readonly clientId: string;
-  readonly online = true;
-  readonly ready = true;
-  private readonly subscription: LocalSubscription;
-
-  constructor(clientId: string, subscription: LocalSubscription) {
-    this.clientId = clientId;
-    this.subscription = subscription;
-  }
-
-  get stores(): boolean {
-    return this.subscription.receiver.stores === true;
-  }
-
-  get control(): boolean {
-    return this.subscription.receiver.control === true;
-  }
-
-  mayReceive(): boolean {
-    return true;
-  }
-
-  deliver(publication: Publication, target: Target): void {
-    this.subscription.receiver.receive(publication, publication.qos < target.qos ? publication.qos : target.qos);
-  }
-
-  deliverRun(publication: Publication, _target: Target, start: number, end: number): void {
-    const { receiver } = this.subscription;
-    if (receiver.receiveRun !== undefined && publication.names === null) {
-      receiver.receiveRun(publication, start, end);
-      return;
-    }
-    for (let at = start; at < end; ) {
-      at = publication.step(at);
-      receiver.receive(publication, 0);
-    }
-  }
-}
+import { LocalTarget } from './localtarget.ts';
 
 /** Topics remembered with route and verdict. */
 const TOPICS = 4096;

@@ -53,7 +53,7 @@ export function openSession(
 ): Opened {
   takeOver(core, registry, client, packet, identity);
   const { session, present, discarded } = registry.open(identity, packet.version, packet.cleanStart);
-  if (present) registry.cancelWill(session);
+  if (present) registry.wills.cancel(session);
   enterScopes(core, session);
   session.client = client;
   // The session outlives the connection: it must not hold on to it.

@@ -1,5 +1,5 @@
 // What the checks of a topic do with a message: passed, refused, dropped without a word, or tagged. Called by
-// publish.ts, registry.ts (wills) and broker/ (clients inside the process), before anything of the message has had an
+// publish.ts, wills.ts (wills) and broker/ (clients inside the process), before anything of the message has had an
 // effect.
 import type { Publication } from '../mqtt/message.ts';
 import { PAYLOAD_FORMAT_INVALID, SUCCESS } from '../mqtt/reason.ts';

@@ -1,32 +1,30 @@
-// All sessions of a broker: who has which client id, what happens when a connection ends, when sessions and wills are
-// due. Called by opening.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2, 4.1; 3.1.1
-// section 3.1.2.4.
+// All sessions of a broker: who has which client id, what happens when a connection ends, when sessions are due; their
+// wills are in wills.ts. Called by opening.ts (open) and client.ts (close). Sources: MQTT 5.0 sections 3.1.2.11.2, 4.1;
+// 3.1.1 section 3.1.2.4.
 import type { Absentees, Access, Identity } from '../auth/auth.ts';
-import type { Timer } from '../base/clock.ts';
-import { Hold, Message, Publication } from '../mqtt/message.ts';
-import type { Version, Will } from '../mqtt/packet.ts';
-import type { Properties } from '../mqtt/property.ts';
-import { SUCCESS } from '../mqtt/reason.ts';
-import type { TopicPlan } from '../policy/policy.ts';
-import type { RestoredSession, StoredSession, StoredSubscription, StoredWill } from '../store/store.ts';
+import type { Version } from '../mqtt/packet.ts';
+import type { RestoredSession, StoredSession, StoredSubscription } from '../store/store.ts';
 import { capExpiry } from './opening.ts';
-import { checkPayload } from './payloads.ts';
 import { enterScopes, leaveScopes } from './quotas.ts';
 import type { Core } from './session.ts';
 import { NEVER, Session } from './state.ts';
-import { put, withdraw } from './subscribe.ts';
+import { put, withdraw } from './subscriptions.ts';
 import { bytesOf, EXCHANGE_BYTES } from './weight.ts';
+import { Wills } from './wills.ts';
 
 export class Registry {
   private readonly sessions = new Map<string, Session>();
-  /** Set when the gateway stops. */
-  stopping = false;
   private readonly core: Core;
-  /** Wills that are to be judged once more. */
-  private readonly askAgain = new Set<Timer>();
+  readonly wills: Wills;
 
   constructor(core: Core) {
     this.core = core;
+    this.wills = new Wills(core, (session) => this.weigh(session));
+  }
+
+  /** The gateway stops: no will of a session that is stored is sent any more. */
+  beginStop(): void {
+    this.wills.stopping = true;
   }
 
   get size(): number {
@@ -96,11 +94,7 @@ export class Registry {
       if (first)
         for (const subscription of session.subscriptions.values())
           journal.subscriptionPut(session.clientId, subscription);
-      if (session.will !== null)
-        journal.willPut(session.clientId, {
-          message: this.willMessage(session, session.will),
-          dueAt: -graceMs(session),
-        });
+      if (session.will !== null) this.wills.keep(session, session.will);
       else journal.willDelete(session.clientId);
     } else if (session.outbox.durable) {
       session.outbox.durable = false;
@@ -120,16 +114,16 @@ export class Registry {
     session.since = this.core.clock.now();
     const will = session.will;
     session.will = null;
-    if (will !== null && !withWill) this.forgetWill(session); // [MQTT-3.14.4-3]
+    if (will !== null && !withWill) this.wills.forget(session); // [MQTT-3.14.4-3]
     const lives = session.expiryInterval > 0;
     // A clean stop is no end for a session that is stored: its will waits for the next start (MQTT 5.0 section 3.1.2.5
     // allows it).
-    const deferred = this.stopping && session.outbox.durable;
+    const deferred = this.wills.stopping && session.outbox.durable;
     // Before the will: a session that gets its own is not there to take it, and has not been sent it [MQTT-3.3.1-1].
     session.outbox.detach();
     if (will !== null && withWill && !deferred) {
-      if (lives && will.delayInterval > 0) this.delayWill(session, will);
-      else this.publishWill(session, will);
+      if (lives && will.delayInterval > 0) this.wills.delay(session, will);
+      else this.wills.publish(session, will);
     }
     if (!lives && !takenOver) {
       this.end(session, 'closed');
@@ -139,25 +133,11 @@ export class Registry {
     this.weigh(session);
   }
 
-  /** A client continues the session in time: a will that waits is not sent [MQTT-3.1.3-9]. */
-  cancelWill(session: Session): void {
-    if (session.willTimer === null) return;
-    session.willTimer.cancel();
-    session.willTimer = null;
-    session.pendingWill = null;
-    this.weigh(session);
-    this.forgetWill(session);
-  }
-
   /** Ends a session for good: subscriptions, queue and packet ids go; a will that waits is sent now [MQTT-3.1.2-8]. */
   end(session: Session, why: string): void {
-    const pending = session.pendingWill;
-    session.willTimer?.cancel();
-    session.willTimer = null;
-    session.pendingWill = null;
     session.expiryTimer?.cancel();
     session.expiryTimer = null;
-    if (pending !== null) this.publishWill(session, pending);
+    this.wills.sendNow(session);
     leaveScopes(session);
     const filters = [...session.subscriptions.keys()];
     session.subscriptions.clear();
@@ -203,7 +183,7 @@ export class Registry {
       if (session === undefined) continue;
       // A session that was connected when the gateway died counts from now.
       const expiresAt = stored.expiresAt === 0 ? this.expiresAt(session) : stored.expiresAt;
-      if (will !== null) this.restoreWill(session, will, now, expiresAt);
+      if (will !== null) this.wills.restore(session, will, now, expiresAt);
       if (expiresAt <= now) this.end(session, 'expired');
       else if (stored.expiresAt === 0) this.schedule(session, expiresAt);
       else this.arm(session, expiresAt);
@@ -238,35 +218,16 @@ export class Registry {
 
   // ---- inside
 
-  private restoreWill(session: Session, stored: StoredWill, now: number, expiresAt: number): void {
-    const { message } = stored;
-    const connected = stored.dueAt <= 0;
-    const dueAt = connected ? now - stored.dueAt : stored.dueAt;
-    // The grace after a crash begins once: further restarts do not renew it.
-    if (connected) this.core.journal.willPut(session.clientId, { message, dueAt });
-    const will: Will = {
-      topicName: message.topic,
-      payload: message.payload,
-      qos: message.qos,
-      retain: message.retain,
-      properties: message.properties,
-      delayInterval: 0,
-    };
-    const delayMs = Math.min(dueAt, expiresAt) - now;
-    this.armWill(session, will, Math.max(0, delayMs));
-  }
-
   /** Nothing comes due any more: the broker has ended, and what is stored waits for the next start. */
   stop(): void {
-    this.stopping = true;
+    this.beginStop();
     for (const session of this.sessions.values()) {
       session.willTimer?.cancel();
       session.willTimer = null;
       session.expiryTimer?.cancel();
       session.expiryTimer = null;
     }
-    for (const timer of this.askAgain) timer.cancel();
-    this.askAgain.clear();
+    this.wills.stop();
   }
 
   private expiresAt(session: Session): number {
@@ -299,98 +260,6 @@ export class Registry {
       validUntil: session.identity.validUntil ?? 0,
     });
   }
-
-  private delayWill(session: Session, will: Will): void {
-    // At the latest when the session ends [MQTT-3.1.2-8]; end() sees to that.
-    const delayMs = will.delayInterval * 1000;
-    this.armWill(session, will, delayMs);
-    if (session.outbox.durable) {
-      const dueAt = this.core.clock.steady() + delayMs;
-      this.core.journal.willPut(session.clientId, { message: this.willMessage(session, will), dueAt });
-    }
-  }
-
-  private armWill(session: Session, will: Will, delayMs: number): void {
-    session.pendingWill = will;
-    this.weigh(session);
-    session.willTimer?.cancel();
-    session.willTimer = this.core.clock.after(delayMs, () => {
-      session.willTimer = null;
-      session.pendingWill = null;
-      this.weigh(session);
-      this.publishWill(session, will);
-    });
-  }
-
-  private forgetWill(session: Session): void {
-    if (session.outbox.durable) this.core.journal.willDelete(session.clientId);
-  }
-
-  private willMessage(session: Session, will: Will): Message {
-    const properties: Properties | null = will.properties;
-    const expiry = properties?.messageExpiryInterval;
-    const expiresAt = expiry === undefined ? 0 : this.core.clock.steady() + expiry * 1000;
-    return new Message(will.topicName, will.payload, will.qos, will.retain, properties, expiresAt, session.origin);
-  }
-
-  private publishWill(session: Session, will: Will, attempt = 1): void {
-    const { core } = this;
-    const { identity } = session;
-    const access = session.currentAccess ?? core.absentees.access(identity);
-    const plan = core.policies?.of(identity)?.plan(will.topicName) ?? null;
-    const topic = plan?.topic ?? will.topicName;
-    // The client may be away for long: its user may have been removed meanwhile, and its rights are those of now.
-    const allowed = access.vouches(identity) && access.authorizer.publish(identity, topic, will.qos, will.retain);
-    const publish = (may: boolean): void => {
-      if (!may || (plan !== null && plan.refusal !== 0)) core.stats.deniedWill++;
-      else this.sendWill(session, { ...will, topicName: topic }, plan);
-      this.willSettled(session);
-    };
-    if (typeof allowed === 'boolean') publish(allowed);
-    else void allowed.then(publish, () => this.publishWillLater(session, will, attempt, publish));
-  }
-
-  private sendWill(session: Session, will: Will, plan: TopicPlan | null): void {
-    const { core } = this;
-    core.log('debug', 'SES-WILL', { clientId: session.clientId, topic: will.topicName });
-    const publication = new Publication(session.origin);
-    publication.load(this.willMessage(session, will));
-    publication.promised = true;
-    if (plan !== null) {
-      if (plan.rewritten) core.stats.rewrittenPublish++;
-      if (checkPayload(plan, publication) !== SUCCESS) return;
-      if (plan.delaySeconds > 0) {
-        core.delayed.put(publication, plan.delaySeconds);
-        return;
-      }
-    }
-    core.turn.enter();
-    core.router.publish(publication, core.router.route(will.topicName));
-    core.turn.leave();
-  }
-
-  /** The source of rights could not say: it is asked again for a while. */
-  private publishWillLater(session: Session, will: Will, attempt: number, publish: (may: boolean) => void): void {
-    // Of a broker that stops the stored will is judged at the next start.
-    if (this.stopping && session.outbox.durable) return;
-    if (attempt >= WILL_ATTEMPTS || this.stopping) {
-      publish(false);
-      return;
-    }
-    const timer = this.core.clock.after(WILL_RETRY_MS, () => {
-      this.askAgain.delete(timer);
-      this.publishWill(session, will, attempt + 1);
-    });
-    this.askAgain.add(timer);
-  }
-
-  /** The store forgets the will together with what it brought, not before: a crash between them would lose it. */
-  private willSettled(session: Session): void {
-    // While a source of rights was asked the client may have come back: its new will stays.
-    if (!session.outbox.durable || session.will !== null || session.pendingWill !== null) return;
-    this.forgetWill(session);
-    this.core.journal.barrierAll(new Hold());
-  }
 }
 
 /** Whoever comes first: of the global realm until then. */
@@ -405,19 +274,3 @@ function storedIdentity(stored: StoredSession, absentees: Absentees): Identity {
   const identity: Identity = { ...arrival, clientId, username, internal: false };
   return validUntil > 0 ? { ...identity, validUntil } : identity;
 }
-
-/**
- * How long a client has to come back after a restart before it counts as gone: what its keep alive would have given it,
- * or its Will Delay.
- */
-function graceMs(session: Session): number {
-  const keepAliveMs = session.keepAlive > 0 ? session.keepAlive * 1500 : UNKNOWN_GRACE_MS;
-  return Math.max(keepAliveMs, (session.will?.delayInterval ?? 0) * 1000);
-}
-
-/** How often, and how long apart, a source of rights is asked about a will. */
-const WILL_ATTEMPTS = 12;
-const WILL_RETRY_MS = 5000;
-
-/** For clients without keep alive. */
-const UNKNOWN_GRACE_MS = 60_000;

@@ -41,9 +41,11 @@
 //   state.ts          One session: what MQTT keeps for a client id, connected or not
 //   suback.ts         SUBACK and UNSUBACK: when they leave and what they say
 //   subscribe.ts      SUBSCRIBE and UNSUBSCRIBE (MQTT 5.0 sections 3.8 to 3.11)
+//   subscriptions.ts  The subscriptions of a session: put in force, withdrawn, ended, with what router, journal
 //   throttle.ts       The publishes of one client whose rate is limited by quotas
 //   verdicts.ts       Verdicts of the authorizer kept per client, so that rights cost a map look-up and not a rule walk
 //   weight.ts         What a session weighs in the ledger
+//   wills.ts          Wills from the end of a connection until they are published or nobody wants them: delays, rights
 import type { Absentees, Identity } from '../auth/auth.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';

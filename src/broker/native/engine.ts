@@ -16,7 +16,7 @@ import { Registry } from '../../session/registry.ts';
 import type { SessionLimits } from '../../session/session.ts';
 import { inSlices } from '../../session/slices.ts';
 import type { Session } from '../../session/state.ts';
-import { judgedBy, remove } from '../../session/subscribe.ts';
+import { judgedBy, remove } from '../../session/subscriptions.ts';
 import type { Restored, RestoredSession } from '../../store/store.ts';
 import type { Connection } from '../../transport/transport.ts';
 import { EngineBase, type EngineOptions } from '../base.ts';
@@ -85,7 +85,7 @@ export class NativeBroker extends EngineBase<Session, Client, Routes> implements
    */
   async stopClients(deadlineMs: number): Promise<void> {
     if (!this.stopAccepting()) return;
-    this.sessions.stopping = true;
+    this.sessions.beginStop();
     // No packet may follow a DISCONNECT [MQTT-3.14.4-1]: first the acknowledgements leave.
     const answered = Promise.all([...this.connections].map((client) => client.lastAnswers()));
     if (deadlineMs > 0) await within(this.core.clock, deadlineMs, answered);
