@@ -13,7 +13,9 @@
 //   mqtt/bridge.ts       A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take
 //   mqtt/bridges.ts      Bridges to remote brokers for the supervisor: makes their workers
 //   mqtt/connect.ts      What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE
+//   mqtt/crowd.ts        Publishers whose messages are above the length of a bridge's queue
 //   mqtt/doubt.ts        Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges
+//   mqtt/exchanges.ts    QoS 2 exchanges with one remote broker
 //   mqtt/fetch.ts        Remote to local
 //   mqtt/guard.ts        Keeps a bridge before 5.0 from sending round in circles
 //   mqtt/inbox.ts        Messages of a remote broker, from the decoded PUBLISH to the answer: topic aliases resolved
@@ -28,8 +30,10 @@
 //   mqtt/remote.ts       One connection to a remote broker, from CONNECT to its end
 //   mqtt/requests.ts     SUBSCRIBE and UNSUBSCRIBE under way at a remote broker: their packet ids
 //   mqtt/rules.ts        The rules of a bridge to a remote broker at work
+//   mqtt/servers.ts      The servers of a bridge to a remote broker: which one is tried
 //   mqtt/session.ts      This end of the session that a remote broker keeps for a bridge
 //   mqtt/spool.ts        Messages for a remote broker as bytes of the journal's spool, and back
+//   mqtt/tally.ts        The counters of a bridge's rules by their place in the configuration
 //   mqtt/topic.ts        How a bridge to a remote broker renames topics: filter and target from a rule
 //   mqtt/transparent.ts  transparent = true
 //   mqtt/trial.ts        Finds out whether a message that is forwarded again and again goes round in circles

@@ -6,7 +6,7 @@
 //   starting -> connected <-> retrying    tried again for ever, after at most backoff_max
 //                         <-> error       refused by CONNACK, not trusted, broke the protocol: tried again as well
 import { randomBytes } from 'node:crypto';
-import { errorText, GatewayError } from '../../base/errors.ts';
+import { errorText } from '../../base/errors.ts';
 import { type Log, limitLog } from '../../base/log.ts';
 import type { Cell } from '../../base/metrics.ts';
 import type { LocalClient } from '../../broker/broker.ts';
@@ -24,15 +24,16 @@ import {
   type MqttBridgeOptions,
 } from '../bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
-import { connectPacket, remoteTarget } from './connect.ts';
+import { connectPacket } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
 import { type GuardUser, LOOP_PAUSE_MS, LoopGuard } from './guard.ts';
 import { noteHere, noteThere } from './notice.ts';
-import type { MqttParts, Retry } from './options.ts';
+import type { MqttParts } from './options.ts';
 import type { MqttOutbox } from './outbox.ts';
 import type { Outgoing } from './outmessage.ts';
 import { type EndKind, Remote, type RemoteUser } from './remote.ts';
 import { describeFetch, describeForward, type Forwarder, ForwardRule } from './rules.ts';
+import { Servers, type ServersUser } from './servers.ts';
 import type { RemoteSession } from './session.ts';
 import type { HeldForward } from './trial.ts';
 import { Via } from './via.ts';
@@ -53,7 +54,7 @@ export interface Kept {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, GuardUser {
+export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, GuardUser, ServersUser {
   options: MqttBridgeOptions;
   readonly clientId: string;
   private readonly parts: MqttParts;
@@ -63,17 +64,13 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   private readonly warn: Log;
   private readonly labels: { readonly bridge: string; readonly type: 'mqtt' };
   private readonly connects: Cell;
-  private readonly retry: Retry;
-  private readonly servers: readonly string[];
-  /** Which of them is connected or tried. */
-  private place = 0;
+  private readonly servers: Servers;
   private client: LocalClient | null = null;
   private forwards: ForwardRule[] = [];
   private readonly fetcher: Fetcher;
   private state: BridgeState = 'starting';
   private lastError: string | null = null;
   private stopped = false;
-  private attempt: AbortController | null = null;
   private remote: Remote | null = null;
   private openedMs = 0;
   /** State and error as they were last logged. */
@@ -113,8 +110,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
     // Where messages carry marks they cannot go round.
     this.guard = new LoopGuard(parts.clock, this, () => this.options.loopGuard && this.options.protoVer !== 5);
-    this.retry = parts.retry(options.backoffMaxMs);
-    this.servers = [options.server, ...options.hybridServers];
+    this.servers = new Servers(options, parts, this);
     this.fetcher = new Fetcher(options, parts, this.warn, this);
   }
 
@@ -131,7 +127,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   }
 
   async start(): Promise<void> {
-    this.dial();
+    this.servers.dial();
   }
 
   change(options: BridgeOptions): boolean {
@@ -159,8 +155,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   async stop(deadlineMs: number, replaced: boolean): Promise<void> {
     if (this.stopped) return;
     this.stopped = true;
-    this.retry.cancel();
-    this.attempt?.abort();
+    this.servers.stop();
     // What came is answered, but nothing more is taken: the remote keeps it.
     this.quiet();
     await this.drained(deadlineMs, replaced);
@@ -196,15 +191,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
       lastError: this.lastError ?? deniedText(denied),
       options,
       clientId: this.clientId,
-      endpoints: this.servers.map((url, i) => {
-        const current = i === this.place;
-        return {
-          url,
-          state: current ? this.state : 'waiting',
-          bound: current && remote !== null ? remote.name : null,
-          lastError: current ? this.lastError : null,
-        };
-      }),
+      endpoints: this.servers.view(this.state, this.lastError, remote?.name ?? null),
       peers: [],
       rules: this.forwards.map((rule, index) => rule.counters.view(index)),
       refused: 0,
@@ -306,32 +293,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
 
   // ---- the connection
 
-  private dial(): void {
-    if (this.stopped) return;
-    const server = this.servers[this.place];
-    const target = remoteTarget(server, this.options);
-    if (target === null) {
-      this.failed('error', `${server} is no server that can be dialled`, this.place + 1);
-      return;
-    }
-    const attempt = new AbortController();
-    this.attempt = attempt;
-    this.parts.dial(target, this.options.cancelTimeoutMs, attempt.signal).then(
-      (connection) => this.dialled(connection),
-      (error: unknown) => {
-        const distrusted = error instanceof GatewayError && error.code === 'TRANSPORT-TLS';
-        const text = `${distrusted ? 'tls_verify_failed: ' : ''}${errorText(error)}`;
-        this.failed(distrusted ? 'error' : 'retrying', text, this.place + 1);
-      },
-    );
-  }
-
-  private dialled(connection: Connection): void {
-    this.attempt = null;
-    if (this.stopped) {
-      connection.destroy();
-      return;
-    }
+  dialled(connection: Connection): void {
     const { options, parts } = this;
     const remote = new Remote(connection, options, parts, this.session, this);
     this.remote = remote;
@@ -346,10 +308,14 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     parts.turn.leave();
   }
 
+  undialled(state: 'retrying' | 'error', reason: string): void {
+    this.failed(state, reason, false);
+  }
+
   opened(_connack: ConnackPacket, present: boolean): void {
     const { remote } = this;
     if (remote === null) return;
-    const resumed = this.session.opened(`${this.clientId} ${this.servers[this.place]}`, present);
+    const resumed = this.session.opened(`${this.clientId} ${this.servers.current}`, present);
     this.openedMs = this.parts.clock.mono();
     this.connects.value++;
     this.lastError = null;
@@ -395,18 +361,15 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.outbox.detach(this.options.retryQos0, kind === 'cut');
     // One that lets in and throws out again is no better than one that does not answer.
     const served = wasOpen && this.parts.clock.mono() - this.openedMs >= this.options.backoffMaxMs;
-    if (served) this.retry.reset();
-    this.failed(kind === 'lost' || kind === 'cut' ? 'retrying' : 'error', reason, served ? 0 : this.place + 1);
+    this.failed(kind === 'lost' || kind === 'cut' ? 'retrying' : 'error', reason, served);
   }
 
-  /** @param next which server is tried next; the first one again after the last */
-  private failed(state: 'retrying' | 'error', reason: string, next: number): void {
-    this.attempt = null;
+  /** @param served the connection was good for a while */
+  private failed(state: 'retrying' | 'error', reason: string, served: boolean): void {
     if (this.stopped) return;
     this.lastError = reason;
-    const server = this.servers[this.place];
-    this.place = next % this.servers.length;
-    const waitMs = Math.round(this.retry.schedule(() => this.dial()));
+    const server = this.servers.current;
+    const waitMs = this.servers.again(served);
     this.entered(state, { server, error: reason, again_ms: waitMs });
   }
 
@@ -459,9 +422,9 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.forwards = options.forwards.map((rule, i) => new ForwardRule(i, rule, name, this, parts.metrics));
     outbox.maxLength = options.maxSendQueueLen;
     outbox.maxInflight = options.maxInflight;
-    outbox.counters = this.forwards.map((rule) => rule.counters);
+    outbox.tally.rules = this.forwards.map((rule) => rule.counters);
     // Made when there is something to count: a rule was taken away while its messages wait.
-    outbox.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed', []);
+    outbox.tally.orphans = () => new RuleCounters(parts.metrics, name, 'mqtt', 'removed', []);
     for (const { subscription } of this.forwards) if (subscription.topicFilter !== '') client?.subscribe(subscription);
     this.log('info', 'MQB-RULES', {
       ...this.labels,

@@ -11,15 +11,17 @@
 // the journal: PUBLISH for the message with its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once:
 // acknowledged before the commit, the message need not be written at all. Sources: MQTT 5.0 sections 4.3, 4.4, 4.9;
 // 3.1.1 sections 4.3, 4.4.
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
-import type { Hold, Message, Publication } from '../../mqtt/message.ts';
+import type { Message, Publication } from '../../mqtt/message.ts';
 import type { AckPacket, Qos } from '../../mqtt/packet.ts';
 import { PUBACK, PUBCOMP, PUBREC } from '../../mqtt/packet.ts';
 import type { Properties } from '../../mqtt/property.ts';
 import type { SpoolEntry } from '../../store/store.ts';
-import type { DropReason, RuleCounters } from '../counters.ts';
+import type { DropReason } from '../counters.ts';
+import { Crowd } from './crowd.ts';
 import { Doubts } from './doubt.ts';
+import { Exchanges } from './exchanges.ts';
 import {
   isOpen,
   type Outgoing,
@@ -32,6 +34,7 @@ import {
 } from './outmessage.ts';
 import { type OutboxJournal, Records } from './records.ts';
 import { encodeSpooled } from './spool.ts';
+import { RuleTally } from './tally.ts';
 import { Window } from './window.ts';
 
 export interface OutboxOptions {
@@ -44,12 +47,8 @@ export interface OutboxOptions {
   readonly maxBytes: number;
 }
 
-/** A connection that is gone for longer is no reconnect: then a full queue drops what is new. */
-const ABSENCE_MS = 5000;
 /** What waits behind so many others may wait for long. */
 const SHORT_QUEUE = 64;
-/** So long after a QoS 2 exchange acknowledgements of QoS 1 may be in doubt (doubt.ts). */
-const MIXED_MS = 10_000;
 
 export class MqttOutbox {
   /** Of all messages, in flight or waiting. */
@@ -58,10 +57,8 @@ export class MqttOutbox {
   maxLength = 0;
   /** Messages that may be in flight; 0 = as many as the remote bears. Set by the bridge. */
   maxInflight = 0;
-  /** Where to count, by rule. Set by the bridge. */
-  counters: readonly RuleCounters[] = [];
-  /** For messages of rules that are no more. */
-  orphans: (() => RuleCounters) | null = null;
+  /** Where messages are counted; the bridge sets its rules. */
+  readonly tally = new RuleTally();
   /** Spooled messages that could not be read. */
   damaged = 0;
   private readonly options: OutboxOptions;
@@ -74,15 +71,8 @@ export class MqttOutbox {
   private owedSent = 0;
   private resumed = false;
   private held = false;
-  /** QoS 2 exchanges under way on this connection. */
-  private exchanges = 0;
-  /** When the last one began. */
-  private exchangedMs = Number.NEGATIVE_INFINITY;
-  /** Publishers whose messages are above `maxLength`. */
-  private readonly crowd = new Fifo<Hold>();
-  /** No connection for longer than a reconnect takes. */
-  private away = false;
-  private absence: Timer | null = null;
+  private readonly exchanges: Exchanges;
+  private readonly crowd: Crowd;
   private link: OutLink | null = null;
   private openedMs = 0;
   private readonly window = new Window();
@@ -101,7 +91,9 @@ export class MqttOutbox {
       this.sent(message);
       this.settle();
     });
-    this.expect();
+    this.crowd = new Crowd(options.clock);
+    this.exchanges = new Exchanges(options.clock);
+    this.crowd.expect();
     this.restore(restored, new Set(marks.map(({ sequence }) => sequence)));
   }
 
@@ -131,14 +123,14 @@ export class MqttOutbox {
     const { records } = this;
     const { maxBytes } = this.options;
     const crowded = this.maxLength > 0 && this.length >= this.maxLength;
-    const waits = crowded && qos > 0 && !this.away ? from : null;
+    const waits = crowded && qos > 0 && !this.crowd.dispersed ? from : null;
     if ((crowded && waits === null) || this.bytes + message.bytes > maxBytes) {
-      this.count(rule)?.drop('queue-full');
+      this.tally.drop(rule, 'queue-full');
       return 'queue-full';
     }
     const spooled = qos > 0 && records.durable;
     if (spooled && !records.accepting) {
-      this.count(rule)?.drop('store-full');
+      this.tally.drop(rule, 'store-full');
       return 'store-full';
     }
     if (this.link === null || this.length >= SHORT_QUEUE) message.settle();
@@ -150,11 +142,7 @@ export class MqttOutbox {
     this.waiting.push(taken);
     if (spooled && qos === 2) this.commit(taken);
     this.bytes += bytes;
-    if (waits !== null) {
-      const hold = waits.hold();
-      hold.add();
-      this.crowd.push(hold);
-    }
+    if (waits !== null) this.crowd.join(waits.hold());
     this.pump();
     return 'taken';
   }
@@ -167,12 +155,8 @@ export class MqttOutbox {
     const { link } = this;
     if (link === null || this.held || !link.room || this.waiting.length > 0 || this.owedSent < this.owed.length)
       return false;
-    const counters = this.count(rule);
-    if (link.publish(message, 0, false) < 0) counters?.drop('too-large');
-    else if (counters !== null) {
-      counters.forwarded.value++;
-      counters.bytes.value += message.payload.length;
-    }
+    if (link.publish(message, 0, false) < 0) this.tally.drop(rule, 'too-large');
+    else this.tally.forwarded(rule, message.payload.length);
     return true;
   }
 
@@ -182,11 +166,10 @@ export class MqttOutbox {
    */
   attach(link: OutLink, resumed: boolean): void {
     this.link = link;
-    this.absence?.cancel();
-    this.away = false;
+    this.crowd.back();
     this.held = false;
     this.resumed = resumed;
-    this.exchanges = 0;
+    this.exchanges.open();
     this.openedMs = this.options.clock.mono();
     this.window.open(link.receiveMaximum, this.maxInflight);
     this.owed = [];
@@ -220,9 +203,9 @@ export class MqttOutbox {
    * @param cut the remote has closed it, or the network
    */
   detach(keepQos0: boolean, cut: boolean): void {
-    if (cut && this.link !== null && this.mixes) this.doubt();
+    if (cut && this.link !== null && this.exchanges.mix) this.doubt();
     this.link = null;
-    this.expect();
+    this.crowd.expect();
     if (keepQos0) return;
     for (let left = this.waiting.length; left > 0; left--) {
       const message = this.waiting.shift();
@@ -230,20 +213,6 @@ export class MqttOutbox {
       if (message.qos > 0 || message.state === 'done') this.waiting.push(message);
       else this.drop(message, 'away');
     }
-  }
-
-  /** It may be back in a moment; after that nobody waits for it. */
-  private expect(): void {
-    this.absence?.cancel();
-    this.absence = this.options.clock.after(ABSENCE_MS, () => {
-      this.away = true;
-      this.release(0);
-    });
-  }
-
-  /** Publishers of messages beyond so many need not wait any more. */
-  private release(most: number): void {
-    while (this.crowd.length > most) this.crowd.shift()?.done();
   }
 
   /** The remote may not have what it has acknowledged last. */
@@ -328,7 +297,7 @@ export class MqttOutbox {
   /** Drops everything, here and in the journal: the bridge is no more. */
   clear(): void {
     this.trust();
-    this.release(0);
+    this.crowd.release(0);
     for (const message of this.byId.values()) this.drop(message, 'stopped');
     for (const message of this.waiting) if (message.state !== 'done') this.drop(message, 'stopped');
     this.waiting.clear();
@@ -382,7 +351,7 @@ export class MqttOutbox {
   }
 
   private releaseAgain(message: OutMessage, link: OutLink): void {
-    this.began();
+    this.exchanges.begin();
     if (message.commits === 0) link.release(packetIdOf(message));
   }
 
@@ -411,17 +380,7 @@ export class MqttOutbox {
       return;
     }
     message.sentQos = qos as Qos;
-    if (qos === 2) this.began();
-  }
-
-  private began(): void {
-    this.exchanges++;
-    this.exchangedMs = this.options.clock.mono();
-  }
-
-  /** QoS 2 exchanges are under way, or were a moment ago: a remote may count some that are over here. */
-  private get mixes(): boolean {
-    return this.exchanges > 0 || this.options.clock.mono() - this.exchangedMs < MIXED_MS;
+    if (qos === 2) this.exchanges.begin();
   }
 
   private skip(message: OutMessage, reason: DropReason): void {
@@ -431,7 +390,7 @@ export class MqttOutbox {
 
   private finish(message: OutMessage, failure: DropReason | null): void {
     this.byId.delete(packetIdOf(message));
-    if (message.sentQos === 2 && this.exchanges > 0) this.exchanges--;
+    if (message.sentQos === 2) this.exchanges.end();
     this.window.done();
     if (failure !== null) this.drop(message, failure);
     else if (this.doubtful(message) && this.doubts.add(message)) message.state = 'doubted';
@@ -440,22 +399,19 @@ export class MqttOutbox {
   }
 
   private doubtful(message: OutMessage): boolean {
-    return message.sentQos === 1 && this.window.untold && this.mixes;
+    return message.sentQos === 1 && this.window.untold && this.exchanges.mix;
   }
 
   private sent(message: OutMessage): void {
     message.state = 'done';
     this.bytes -= message.bytes;
-    const counters = this.count(message.rule);
-    if (counters === null) return;
-    counters.forwarded.value++;
-    counters.bytes.value += message.payload.length;
+    this.tally.forwarded(message.rule, message.payload.length);
   }
 
   private drop(message: OutMessage, reason: DropReason): void {
     message.state = 'done';
     this.bytes -= message.bytes;
-    this.count(message.rule)?.drop(reason);
+    this.tally.drop(message.rule, reason);
   }
 
   /** Forgets what is done, as far as everything before it is done too. */
@@ -466,10 +422,6 @@ export class MqttOutbox {
       if (head.spooled) last = head.sequence;
     }
     if (last >= 0) this.records.forget(last);
-    if (this.crowd.length > 0) this.release(Math.max(0, this.length - this.maxLength));
-  }
-
-  private count(rule: number): RuleCounters | null {
-    return this.counters[rule] ?? this.orphans?.() ?? null;
+    if (this.crowd.size > 0) this.crowd.release(Math.max(0, this.length - this.maxLength));
   }
 }
