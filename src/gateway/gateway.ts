@@ -3,37 +3,38 @@
 // configuration asks for them.
 //
 // Map (made by `make docs`):
-//   accounts.ts      Users, groups and roles at run time, as the rest of the gateway has them: commands over MQTT
-//   archive.ts       The wiring of what is kept of the past: recorded messages, figures, what happened
-//   bridgerights.ts  Whether bridges may publish what they bring in, told before the first message is denied
-//   bridges.ts       Bridges as REST, console and `ctl` see and change them: documents in, checked views out
-//   bridging.ts      The wiring of bridges
-//   certificates.ts  The certificates that a configuration names: whose they are and until when they hold
-//   console.ts       The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics)
-//   engine.ts        The broker of a gateway: which engine the configuration asks for, on which journal
-//   explain.ts       Why a client may do something or not, for `ctl explain` and the console
-//   extensions.ts    Code of others in the gateway
-//   fetchkeys.ts     How auth/ fetches the keys of tokens: one bounded GET over the transport layer
-//   hooks.ts         The functions of a program that embeds the gateway
-//   kept.ts          Keeps changes made at run time
-//   keys.ts          The configuration's schema as a flat list of keys, for the console
-//   keyschema.ts     The configuration's schema as JSON Schema: what a bridge's or a rule's document may hold
-//   listeners.ts     The MQTT listeners of a gateway: opens what is configured, opens and closes single ones on reload
-//   nngprobe.ts      "Test connection" of an NNG bridge: for each URL the connection, TLS and the greeting of the peer
-//   ondemand.ts      Parts of a gateway that are loaded when the configuration first asks for them
-//   options.ts       From the configuration to what each stage is built from: the only place that knows both
-//   ownerror.ts      Whose an error is that nothing has caught: by the file on top of its stack
-//   plugins.ts       Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks
-//   policies.ts      From the configuration to what holds for topics, payloads and quotas of clients (policy/)
-//   probe.ts         "Test connection" of a bridge: name lookup, connection
-//   probewords.ts    What a test of a connection found, in words: why a certificate is not trusted, what CONNACK
-//   rules.ts         Rules as the gateway has them: the engine, loaded when the first rule is configured
-//   running.ts       The configuration of a running gateway: what holds now, and how another one comes into force
-//   storeview.ts     What the store on disk is doing, for REST and the console: its size, room on the disk
-//   tidy.ts          Gives memory back after a crowd has gone
-//   transports.ts    The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind
-//   watchedfiles.ts  Files that the proxy reads its servers from: when they have changed
-//   webhash.ts       Passwords of http_server that are kept as hashes: comparing them for console/
+//   accounts.ts          Users, groups and roles at run time, as the rest of the gateway has them: commands over MQTT
+//   archive.ts           The wiring of what is kept of the past: recorded messages, figures, what happened
+//   bridgerights.ts      Whether bridges may publish what they bring in, told before the first message is denied
+//   bridges.ts           Bridges as REST, console and `ctl` see and change them: documents in, checked views out
+//   bridging.ts          The wiring of bridges
+//   certificates.ts      The certificates that a configuration names: whose they are and until when they hold
+//   console.ts           The wiring of what speaks HTTP: console and REST API (http_server), Prometheus (metrics)
+//   engine.ts            The broker of a gateway: which engine the configuration asks for, on which journal
+//   explain.ts           Why a client may do something or not, for `ctl explain` and the console
+//   extensions.ts        Code of others in the gateway
+//   fetchkeys.ts         How auth/ fetches the keys of tokens: one bounded GET over the transport layer
+//   hooks.ts             The functions of a program that embeds the gateway
+//   kept.ts              Keeps changes made at run time
+//   keys.ts              The configuration's schema as a flat list of keys, for the console
+//   keyschema.ts         The configuration's schema as JSON Schema: what a bridge's or a rule's document may hold
+//   listeners.ts         The MQTT listeners of a gateway: opens what is configured
+//   nngprobe.ts          "Test connection" of an NNG bridge: for each URL the connection
+//   ondemand.ts          Parts of a gateway that are loaded when the configuration first asks for them
+//   options.ts           From the configuration to what each stage is built from: the only place that knows both
+//   ownerror.ts          Whose an error is that nothing has caught: by the file on top of its stack
+//   plugins.ts           Plugins of the command (`plugins = ["./mine.mjs"]`): modules that give hooks
+//   policies.ts          From the configuration to what holds for topics, payloads and quotas of clients (policy/)
+//   probe.ts             "Test connection" of a bridge: name lookup, connection
+//   probewords.ts        What a test of a connection found, in words: why a certificate is not trusted, what CONNACK
+//   programtransport.ts  SP transports of a program that embeds the gateway
+//   rules.ts             Rules as the gateway has them: the engine, loaded when the first rule is configured
+//   running.ts           The configuration of a running gateway: what holds now, and how another one comes into force
+//   storeview.ts         What the store on disk is doing, for REST and the console: its size, room on the disk
+//   tidy.ts              Gives memory back after a crowd has gone
+//   transports.ts        The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind
+//   watchedfiles.ts      Files that the proxy reads its servers from: when they have changed
+//   webhash.ts           Passwords of http_server that are kept as hashes: comparing them for console/
 import { Happenings } from '../archive/happenings.ts';
 import { AccessControl } from '../auth/chain.ts';
 import { type Clock, ResumedClock } from '../base/clock.ts';
