@@ -12,6 +12,9 @@ root="$base/root-$arch-$$"
 say() { echo "trydeb: $*"; }
 failed() { say "FAILED: $*"; exit 1; }
 
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error,warning "$deb" || failed "lintian"
+fi
 mkdir -p "$base"
 if [ ! -e "$seed/done" ]; then
   rm -rf "$seed"

@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { restLines } from './rest.ts';
 import {
   measure,
   median,
@@ -110,6 +111,9 @@ function mosquittoProgram(): string | null {
   return places.find((file) => existsSync(file)) ?? null;
 }
 
+/** The name of the rows of start and rest for --only. */
+const REST = 'rest';
+
 async function main(): Promise<void> {
   const [load] = os.loadavg();
   const { values } = parseArgs({
@@ -123,9 +127,11 @@ async function main(): Promise<void> {
     },
   });
   const wanted = values.only?.split(',');
-  const unknown = wanted?.filter((name) => !SCENARIOS.some((s) => s.name === name)) ?? [];
+  const unknown = wanted?.filter((name) => name !== REST && !SCENARIOS.some((s) => s.name === name)) ?? [];
   if (unknown.length > 0)
-    throw new Error(`no such scenario: ${unknown.join(', ')}; there are ${SCENARIOS.map((s) => s.name).join(', ')}`);
+    throw new Error(
+      `no such scenario: ${unknown.join(', ')}; there are ${[...SCENARIOS.map((s) => s.name), REST].join(', ')}`,
+    );
   const scenarios = SCENARIOS.filter((s) => wanted?.includes(s.name) ?? true);
   const program = values['gateway-only'] ? null : mosquittoProgram();
   if (program === null && !values['gateway-only'])
@@ -146,7 +152,7 @@ async function main(): Promise<void> {
   try {
     for (const server of servers) await server.start();
     const rest = servers
-      .filter((s) => s !== ruled)
+      .filter((s) => s !== ruled && s !== gateway)
       .map((s) => `${s.name} listens after ${Math.round(s.startMs)} ms and rests at ${s.rssMb().toFixed(0)} MB`);
     for (let round = 1; round <= Number(values.rounds); round++) {
       for (const scenario of scenarios) {
@@ -174,13 +180,16 @@ async function main(): Promise<void> {
       ),
       '',
       `Medians of ${values.rounds} interleaved rounds of ${values.seconds} s, 64-byte payloads, 1,000 topics in turn and MQTT 3.1.1 unless said otherwise; ${machine(load)}.`,
-      `${rest.join('; ')}; after the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
+      `${rest.join('; ')}${rest.length > 0 ? '; after' : 'After'} the load the gateway holds ${gateway.rssMb().toFixed(0)} MB.`,
     ];
     if (ruled !== null) lines.push(...unchanged(of(gateway, named('topics')), of(ruled, named('ruleless'))));
+    // On its own: what loads the machine would be measured too.
+    for (const server of servers.reverse()) await server.stop();
+    if (wanted?.includes(REST) ?? true) lines.push('', ...(await restLines(process.execPath, Number(values.rounds))));
     console.log(lines.join('\n'));
     if (values.write) writePage(lines);
   } finally {
-    for (const server of servers.reverse()) await server.stop();
+    for (const server of servers) await server.stop();
   }
 }
 
