@@ -19,7 +19,8 @@ const LOOKED_AT_ROWS = 200_000;
 const ANSWER_BYTES = 8 << 20;
 const SERIES_TOPICS = 10;
 
-const COLUMNS = 'message.time, topic.name, message.flags, message.payload, message.extra, message.id';
+/** Without payloads: those are read one by one, so that a page of large ones costs no memory. */
+const COLUMNS = 'message.time, topic.name, message.flags, message.id';
 const FROM = 'FROM message JOIN topic ON topic.id = message.topic';
 
 export class Recordings {
@@ -28,12 +29,14 @@ export class Recordings {
   private readonly insert: Statement;
   private readonly findTopic: Statement;
   private readonly addTopic: Statement;
+  private readonly content: Statement;
 
   constructor(db: Database) {
     this.db = db;
     this.insert = db.prepare('INSERT INTO message (topic, time, flags, payload, extra) VALUES (?, ?, ?, ?, ?)', false);
     this.findTopic = db.prepare('SELECT id FROM topic WHERE name = ?', true);
     this.addTopic = db.prepare('INSERT INTO topic (name) VALUES (?) RETURNING id', true);
+    this.content = db.prepare('SELECT payload, extra FROM message WHERE id = ?', true);
   }
 
   /** Within a transaction of the caller. */
@@ -62,13 +65,14 @@ export class Recordings {
       if (page.length === 0) return { rows, next: null };
       looked += page.length;
       for (const row of page) {
-        const [time, topic, flags, payload, extra, id] = row as [number, string, number, Uint8Array, string, number];
+        const [time, topic, flags, id] = row as [number, string, number, number];
         if (wanted !== null && !wanted.has(topic)) {
           position = { time, id };
           continue;
         }
-        if (rows.length >= limit || (bytes > 0 && bytes + payload.length > ANSWER_BYTES))
-          return { rows, next: writePosition(position) };
+        if (rows.length >= limit) return { rows, next: writePosition(position) };
+        const { payload, extra } = this.contentOf(id);
+        if (bytes > 0 && bytes + payload.length > ANSWER_BYTES) return { rows, next: writePosition(position) };
         position = { time, id };
         bytes += payload.length;
         rows.push({ time, topic, qos: flags & 3, retain: (flags & 4) !== 0, payload, extra });
@@ -155,6 +159,12 @@ export class Recordings {
     }
   }
 
+  /** Nothing deletes on this thread between a page and its content. */
+  private contentOf(id: number): { readonly payload: Uint8Array; readonly extra: string } {
+    const [payload, extra] = this.content.get([id]) as [Uint8Array, string];
+    return { payload, extra };
+  }
+
   private page(
     wanted: ReadonlyMap<string, number> | null,
     from: number,
@@ -193,9 +203,9 @@ export class Recordings {
       if (page.length === 0) break;
       looked += page.length;
       for (const row of page) {
-        const [time, , , payload, , id] = row as [number, string, number, Uint8Array, string, number];
+        const [time, , , id] = row as [number, string, number, number];
         position = { time, id };
-        const value = numberIn(payload, field);
+        const value = numberIn(this.contentOf(id).payload, field);
         if (value === null) continue;
         const step = Math.min(steps - 1, Math.floor((time - from) / width));
         const point = points.get(step) ?? { count: 0, min: value, max: value, sum: 0, last: value };

@@ -30,6 +30,7 @@
 //   ctl/ctl.ts               `tidegate ctl`: looks at a running gateway and changes it, over its REST API
 //   ctl/local.ts             Finds the gateway that runs on this machine by its control socket
 //   ctl/probe.ts             `tidegate ctl bridge connect`: tests whether a bridge reaches its other side
+//   ctl/recording.ts         `tidegate ctl recording`: what is recorded
 //   ctl/rule.ts              `tidegate ctl rule`: lists, shows, puts, removes and tries rules at run time
 //   ctl/table.ts             Tables and values for people, on a terminal or not
 //   ctl/top.ts               `tidegate ctl top`: the gateway's counters, live, from its event stream

@@ -116,3 +116,17 @@ test('beyond the bound in bytes messages are counted as missed, with a log line,
   await recorder.stop(1000);
   await room.stop();
 });
+
+test('a message larger than the bound is recorded when nothing else waits', async () => {
+  const { room, archive, recorder, publish } = await place();
+  recorder.record(['#']);
+  await publish('t', 'x'.repeat(17 << 20));
+  await settled(40);
+  await publish('t', 'after');
+  room.clock.advance(300);
+  await settled(40);
+  expect(archive.payloads.map(({ length }) => length)).toEqual([17 << 20, 5]);
+  expect(recorder.missedMessages).toBe(0);
+  await recorder.stop(1000);
+  await room.stop();
+});

@@ -68,6 +68,34 @@ function found(filter: string, from: number, to: number, newestFirst: boolean, l
   return all;
 }
 
+/** The database, with the sizes of all payloads that are read from it in `read`. */
+function watching(inner: Database, read: number[]): Database {
+  const seen = (row: readonly unknown[]): void => {
+    for (const value of row) if (value instanceof Uint8Array) read.push(value.length);
+  };
+  return {
+    driver: inner.driver,
+    exec: (sql) => inner.exec(sql),
+    close: () => inner.close(),
+    prepare: (sql, reads) => {
+      const statement = inner.prepare(sql, reads);
+      return {
+        run: (values) => statement.run(values),
+        get: (values) => {
+          const row = statement.get(values);
+          seen(row ?? []);
+          return row;
+        },
+        all: (values) => {
+          const rows = statement.all(values);
+          for (const row of rows) seen(row);
+          return rows;
+        },
+      };
+    },
+  };
+}
+
 const level = fc.constantFrom('a', 'b', 'c', '');
 const topic = fc.array(level, { minLength: 1, maxLength: 3 }).map((levels) => levels.join('/') || 'x');
 const filter = fc
@@ -106,6 +134,25 @@ test('a filter that takes more topics than are asked for by id finds the same', 
   recordings.write(batchOf(rows));
   const expected = rows.filter(({ topic: name }) => name.endsWith('/1'));
   expect(found('t/+/1', 0, 1000, false, 17)).toEqual(expected);
+});
+
+test('a page reads only the payloads that it gives', () => {
+  const large = 'x'.repeat(3 << 20);
+  recordings.write(batchOf(Array.from({ length: 6 }, (_, i) => ({ time: i, topic: 't', payload: large }))));
+  const read: number[] = [];
+  const watched = new Recordings(watching(db, read));
+  const { rows, next } = watched.messages({
+    filter: 't',
+    from: 0,
+    to: 9,
+    limit: 100,
+    newestFirst: false,
+    after: null,
+  });
+  expect(rows).toHaveLength(2);
+  expect(next).toBe(`1-${2}`);
+  // Two that are given, one that was too much.
+  expect(read.reduce((sum, bytes) => sum + bytes, 0)).toBe(3 * large.length);
 });
 
 test('a series has count, least, most, mean and last of each step, from JSON fields and from plain numbers', () => {

@@ -7,6 +7,7 @@ import { addAccountCommands } from './account.ts';
 import { addBridgeCommands } from './bridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './client.ts';
 import { addConfigCommands } from './config.ts';
+import { addRecordingCommands } from './recording.ts';
 import { addRuleCommands } from './rule.ts';
 import { type Column, column, facts, mqttVersion, type Row, sizeColumn, sizeText, uptimeText } from './table.ts';
 import { top } from './top.ts';
@@ -317,6 +318,7 @@ export function registerCtl(
   addLists(ctl, add);
   addBridgeCommands(ctl, add, context);
   addRuleCommands(ctl, add);
+  addRecordingCommands(ctl, add, wholeNumber);
   addAccountCommands(ctl, add);
   addUserCommands(ctl, add);
   addConfigCommands(ctl, add);
