@@ -36,8 +36,9 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   broker: { values: ['base', 'mqtt', 'codec', 'session', 'router', 'delivery'], seams: BELOW },
   archive: { values: ['base', 'mqtt', 'store'], seams: STAGES },
   webhook: { values: ['base', 'mqtt'], seams: BELOW },
+  tracing: { values: ['base', 'mqtt'], seams: BELOW },
   console: { values: ['base', 'mqtt'], seams: [...BELOW, 'console'] },
-  gateway: { values: [...BELOW, 'webhook', 'console'], seams: [] },
+  gateway: { values: [...BELOW, 'webhook', 'tracing', 'console'], seams: [] },
   cli: { values: [...BELOW, 'console', 'gateway'], seams: [] },
   /** src/*.ts: main, index and the version. */
   '': { values: [...BELOW, 'console', 'cli', 'gateway'], seams: [] },

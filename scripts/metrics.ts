@@ -13,6 +13,7 @@ import { CERTIFICATE_METRICS } from '../src/gateway/certificates.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { PROXY_METRICS, UPSTREAM_METRICS } from '../src/proxy/metrics.ts';
 import { RULE_METRICS } from '../src/rules/metrics.ts';
+import { TRACING_METRICS } from '../src/tracing/metrics.ts';
 import { WEBHOOK_METRICS } from '../src/webhook/webhook.ts';
 
 /** Labels of series that the gateway below has not made. */
@@ -29,6 +30,7 @@ persistence { enable = true, path = "{dir}/store.db" }
 auth { allow_anonymous = true }
 http_server { ip_addr = "127.0.0.1", port = 0, username = admin, password = secret }
 webhook { enable = true, url = "http://127.0.0.1:1/" }
+tracing { url = "http://127.0.0.1:1", metrics_interval = 0 }
 bridges.nng {
   pub.a { enable = true, pub_url = "inproc://a", forwards = [ { local_topic = "a/#" } ] }
   sub.b { enable = true, sub_url = "inproc://b", subscription = [ { remote_topic = "b", local_topic = "b" } ] }
@@ -62,6 +64,7 @@ async function collect(): Promise<Row[]> {
       BRIDGE_METRICS,
       RULE_METRICS,
       WEBHOOK_METRICS,
+      TRACING_METRICS,
       PROXY_METRICS,
       UPSTREAM_METRICS,
       REDIS_METRICS,

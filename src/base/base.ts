@@ -22,6 +22,7 @@
 //   networks.ts       Addresses and networks of a configuration as a test for a peer's address
 //   passwordhash.ts   Password hashes as mosquitto writes them, as text: the one grammar for password files
 //   pem.ts            Keys and certificates as configurations name them: a path, or the PEM text itself
+//   post.ts           One POST request after the other to an HTTP service, over connections that stay open
 //   queue.ts          A first-in first-out queue on a ring: push and shift are O(1) and leave no garbage behind
 //   runfolder.ts      Where running gateways of this machine have their control sockets
 //   service.ts        What everything long-lived looks like: constructors assign, start() acts

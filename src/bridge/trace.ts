@@ -6,13 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { parseJson } from '../base/json.ts';
 import type { Properties } from '../mqtt/property.ts';
+import { traceOf, traceparentOf, withTraceparent } from '../mqtt/traceparent.ts';
 import type { TraceForm } from './bridge.ts';
 
 export const TRACE_BYTES = 26;
-export const TRACEPARENT = 'traceparent';
 const TRACE_ID_BYTES = 16;
-const W3C = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/;
-const NO_ID = /^0+$/;
 
 /** Whether bytes[start, end) begins with a trace header. No JSON text and no UTF-8 text does. */
 export function hasTrace(bytes: Uint8Array, start: number, end: number): boolean {
@@ -22,19 +20,16 @@ export function hasTrace(bytes: Uint8Array, start: number, end: number): boolean
 /** The ids of the header at `start` as W3C text; null where one of them is zero, which means none. */
 export function traceparentAt(bytes: Uint8Array, start: number): string | null {
   const ids = Buffer.from(bytes.subarray(start + 2, start + TRACE_BYTES)).toString('hex');
-  const trace = ids.slice(0, 2 * TRACE_ID_BYTES);
-  const span = ids.slice(2 * TRACE_ID_BYTES);
-  return NO_ID.test(trace) || NO_ID.test(span) ? null : `00-${trace}-${span}-01`;
+  return traceparentOf(ids.slice(0, 2 * TRACE_ID_BYTES), ids.slice(2 * TRACE_ID_BYTES));
 }
 
 /** The header for a message: with the ids of its traceparent, else with new ones. */
 export function traceHeader(properties: Properties | null): Buffer {
   const header = Buffer.allocUnsafe(TRACE_BYTES);
   header.writeUInt16BE(0x0ace, 0);
-  const text = properties?.userProperties?.findLast(([name]) => name === TRACEPARENT)?.[1] ?? '';
-  const found = W3C.exec(text.toLowerCase());
-  if (found === null || NO_ID.test(found[1]) || NO_ID.test(found[2])) randomBytes(TRACE_BYTES - 2).copy(header, 2);
-  else header.write(found[1] + found[2], 2, 'hex');
+  const found = traceOf(properties);
+  if (found === null) randomBytes(TRACE_BYTES - 2).copy(header, 2);
+  else header.write(found.traceId + found.spanId, 2, 'hex');
   return header;
 }
 
@@ -65,9 +60,7 @@ export class Traced {
   private strip(): void {
     const traceparent = traceparentAt(this.bytes, this.start);
     this.start += TRACE_BYTES;
-    if (traceparent === null) return;
-    const others = (this.properties?.userProperties ?? []).filter(([name]) => name !== TRACEPARENT);
-    this.properties = { ...this.properties, userProperties: [...others, [TRACEPARENT, traceparent]] };
+    if (traceparent !== null) this.properties = withTraceparent(this.properties, traceparent);
   }
 }
 

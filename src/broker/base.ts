@@ -10,7 +10,7 @@ import type { Metrics } from '../base/metrics.ts';
 import { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
-import { type Alter, newDeliveryStats } from '../delivery/delivery.ts';
+import { type Alter, newDeliveryStats, type Sent } from '../delivery/delivery.ts';
 import { Outbox } from '../delivery/outbox.ts';
 import type { Message, Via } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
@@ -70,6 +70,10 @@ export interface EngineOptions {
   readonly quotas?: Quotas | null;
   /** What a program makes of each message for one client; absent or null: nothing. */
   readonly alterFor?: ((identity: Identity) => Alter) | null;
+  /** Who is told of what was written to one client; absent or null: nobody. */
+  readonly sentFor?: ((identity: Identity) => Sent) | null;
+  /** The router of the native engine where it is not the ordinary one. */
+  readonly newRoutes?: ((journal: Journal, clock: Clock, ledger: Ledger) => Routes) | null;
   /** Rights of clients inside the process and of sessions that nobody has claimed yet. */
   readonly localAccess: () => Access;
   /** Rights of restored sessions, wills and stored messages. */
@@ -326,6 +330,7 @@ export abstract class EngineBase<S extends EngineSession, C extends EngineConnec
       policies: options.policies ?? null,
       quotas: options.quotas ?? null,
       alterFor: options.alterFor ?? null,
+      sentFor: options.sentFor ?? null,
       delayed,
       exclusives: new Exclusives(),
       makeOutbox: (outbox, resumable) => new Outbox(outbox, resumable),

@@ -82,7 +82,7 @@ export class NativeLocalClient implements LocalClient, Flushable {
   }
 
   subscribe(subscription: LocalSubscription): void {
-    const target = new LocalTarget(this.options.clientId, subscription);
+    const target = new LocalTarget(this.options, subscription);
     if (this.options.kind === 'bridge' && !this.targets.has(subscription)) this.core.intake.bridge(1);
     this.targets.set(subscription, target);
     this.core.router.subscribe({

@@ -2,17 +2,19 @@
 // Copies nothing: a receiver that keeps a message takes its own copy.
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Publication } from '../mqtt/message.ts';
-import type { LocalSubscription } from './broker.ts';
+import type { LocalOptions, LocalSubscription } from './broker.ts';
 
 /** Bridges need no read right: their rules come from the operator. */
 export class LocalTarget implements Receiver {
   readonly clientId: string;
+  readonly local: string;
   readonly online = true;
   readonly ready = true;
   private readonly subscription: LocalSubscription;
 
-  constructor(clientId: string, subscription: LocalSubscription) {
+  constructor({ clientId, bridge }: LocalOptions, subscription: LocalSubscription) {
     this.clientId = clientId;
+    this.local = bridge ?? clientId;
     this.subscription = subscription;
   }
 

@@ -89,6 +89,7 @@
 //   schema/schema.ts        The whole schema: every key of every section once, with type, default, unit
 //   schema/template.ts      Templates of the proxy as configurations write them: which variables there are
 //   schema/topics.ts        The keys of topics and validation.<name>: each once, with type, default and text
+//   schema/tracing.ts       The keys of tracing: each once, with type, default and text
 //   schema/units.ts         A tree with its durations written with their unit
 //   schema/upstreams.ts     The keys of upstreams, pools of servers for proxies: each once, with type, default and text
 //   schema/webhook.ts       The keys of webhook: each once, with type, default and text
@@ -170,6 +171,23 @@ export type WebhookConfig = Omit<NonNullable<Effective<ValueOf<typeof WEBHOOK>>>
   readonly source: Position;
 };
 
+export interface TracingConfig {
+  readonly url: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly tls: TlsClientConfig | null;
+  readonly timeoutMs: number;
+  readonly serviceName: string;
+  readonly ratio: number;
+  readonly parents: boolean;
+  readonly maxRate: number;
+  readonly queueLength: number;
+  readonly batchSize: number;
+  readonly intervalMs: number;
+  /** 0 = never. */
+  readonly metricsIntervalMs: number;
+  readonly source: Position;
+}
+
 /** `to` holds only what is supported, each once, and is never empty. */
 export type LogConfig = Omit<Effective<ValueOf<typeof LOG>>, 'to'> & { readonly to: readonly ('console' | 'file')[] };
 
@@ -201,6 +219,7 @@ export interface Config {
   readonly httpServer: HttpServerConfig | null;
   readonly metrics: MetricsConfig | null;
   readonly webhook: WebhookConfig | null;
+  readonly tracing: TracingConfig | null;
   /** Paths as they were written. */
   readonly plugins: readonly string[];
   readonly topics: TopicsConfig;

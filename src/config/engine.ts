@@ -43,7 +43,7 @@ function checkTopics(
 }
 
 export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): void {
-  const { broker, mqtt, persistence, sqlite, auth, preset } = root;
+  const { broker, mqtt, persistence, sqlite, auth, preset, tracing } = root;
   if (broker.engine !== 'aedes') return;
   if (broker.redis !== null)
     sink.doubt(
@@ -76,6 +76,8 @@ export function checkEngine(root: CheckedRoot, persists: boolean, sink: Sink): v
   if (mqtt.clientid_prefix !== '') cannot(mqtt, 'clientid_prefix', 'takes every client id');
   for (const { block } of listenerBlocks(root)) checkListener(block, cannot);
   checkTopics(root, cannot);
+  if (tracing?.enable && (tracing.ratio > 0 || tracing.parents))
+    cannot(tracing, 'parents', 'traces no messages (metrics alone: ratio = 0, parents = false)');
   if (preset !== null && preset.session.size > 0) cannot(preset, 'session', 'keeps no session before its client');
   if (auth.scram_file !== null) cannot(auth, 'scram_file', 'speaks no MQTT 5.0, which enhanced authentication needs');
 }

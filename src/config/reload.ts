@@ -34,6 +34,7 @@ export interface Change {
     | 'http_server'
     | 'metrics'
     | 'webhook'
+    | 'tracing'
     | 'log'
     | 'broker'
     | 'preset';
@@ -57,6 +58,7 @@ const WHOLE = [
   ['http_server', 'httpServer'],
   ['metrics', 'metrics'],
   ['webhook', 'webhook'],
+  ['tracing', 'tracing'],
   ['broker', 'broker'],
   ['preset', 'presets'],
   ['log', 'log'],

@@ -5,10 +5,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Publication } from '../mqtt/message.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Alter, Peer } from './delivery.ts';
-import { Sender } from './sender.ts';
 import type { Tally } from './tally.ts';
+import { TracedSender } from './tracedsender.ts';
 
-export class AlteringSender extends Sender {
+export class AlteringSender extends TracedSender {
   private readonly mount: string;
   private readonly alter: Alter | null;
   private readonly losses: Tally;

@@ -13,6 +13,7 @@
 //   outbox.ts          What one session is to be sent: its queue, its flow control and, while a client is connected
 //   sender.ts          The packets that go to one connected client: PUBLISH in the form its version
 //   tally.ts           What one session has been sent and what it has lost
+//   tracedsender.ts    The packets that go to a client whose deliveries are watched
 //   waiting.ts         Messages of one session that wait to be sent, in order, with the bytes of their payloads
 import type { Clock } from '../base/clock.ts';
 import type { Writer } from '../base/writer.ts';
@@ -46,6 +47,8 @@ export interface Receiver {
   readonly ready: boolean;
   /** Keeps messages of QoS 1 and 2 in the store, so it takes new ones only while the store does. */
   readonly stores: boolean;
+  /** Of a client inside the process: the bridge ("nng:<name>"), or the client id. Absent: an MQTT session. */
+  readonly local?: string;
   /** Takes commands below $CONTROL/, which go to nobody else; absent: it does not. */
   readonly control?: boolean;
   /** Whether the receiver may read this topic; routes leave it out otherwise. */
@@ -131,6 +134,9 @@ export interface Altered {
 /** null = the message as it is, false = nothing. Must not throw, and must not change the publication. */
 export type Alter = (publication: Publication, qos: Qos, retain: boolean) => Altered | false | null;
 
+/** Told of each message that was written to a client for the first time, as it was written. Must not throw. */
+export type Sent = (publication: Publication, qos: Qos, retain: boolean) => void;
+
 /** The client at the other end, while there is one. */
 export interface Peer {
   readonly writer: Writer;
@@ -145,6 +151,8 @@ export interface Peer {
   readonly mount?: string;
   /** Asked for each message before it is written; absent or null: every message goes as it is. */
   readonly alter?: Alter | null;
+  /** Absent or null: nobody is told. */
+  readonly sent?: Sent | null;
 }
 
 /** Stored messages still to be sent to a new subscription: pulled as there is room, so any number costs little. */

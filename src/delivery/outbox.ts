@@ -15,6 +15,7 @@ import { type Entry, entryOf, identifiersOf, newEntry } from './entry.ts';
 import { FREE, Inflight, RELEASED, SENT_QOS1, SENT_QOS2 } from './inflight.ts';
 import { Sender } from './sender.ts';
 import { Tally } from './tally.ts';
+import { TracedSender } from './tracedsender.ts';
 import { Waiting } from './waiting.ts';
 
 /** What waits behind so many others may wait for long. */
@@ -226,7 +227,8 @@ export class Outbox implements SessionOutbox {
    */
   attach(client: Peer): void {
     const plain = (client.mount ?? '') === '' && (client.alter ?? null) === null;
-    const Kind = plain ? Sender : AlteringSender;
+    const watched = (client.sent ?? null) !== null;
+    const Kind = !plain ? AlteringSender : watched ? TracedSender : Sender;
     const peer = new Kind(client, this.limits.topicAliases, this.clock, this.tally);
     this.peer = peer;
     // Nothing from the queue may overtake what is sent again: the window opens when that is done.

@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
+import type { EngineOptions } from '../broker/base.ts';
 import type { Engine } from '../broker/broker.ts';
 import { NativeBroker } from '../broker/native/engine.ts';
 import type { Config } from '../config/config.ts';
@@ -29,6 +30,8 @@ export interface EngineParts {
   readonly access: AccessControl;
   readonly policies: Policies | null;
   readonly hooks: ProgramHooks | null;
+  /** What tracing adds to the native engine. */
+  readonly traced?: Pick<EngineOptions, 'newRoutes' | 'sentFor'>;
   /** Further values below $SYS: name and text. */
   readonly sysValues: () => Iterable<[string, string]>;
 }
@@ -59,7 +62,8 @@ export async function startEngine(config: Config, parts: EngineParts): Promise<E
     const journal = await journalOf(config, parts);
     const quotas = await buildQuotas(config, metrics);
     const alterFor = hooks?.alterFor ?? null;
-    broker = new NativeBroker({ ...common, journal, resumeTime, policies, quotas, alterFor });
+    const own = { journal, resumeTime, policies, quotas, alterFor };
+    broker = new NativeBroker({ ...common, ...own, ...parts.traced });
   }
   await broker.start();
   broker.preset(presets(config));

@@ -76,6 +76,7 @@ import { buildPolicies } from './policies.ts';
 import type { ProgramTransports } from './programtransport.ts';
 import { checkRules, RulesControl } from './rules.ts';
 import { type Part, type Running, RunningConfig } from './running.ts';
+import { startTracing } from './tracing.ts';
 import { checkDescriptors, spTransports } from './transports.ts';
 
 /** For connections of a program: as listeners have it unless told. */
@@ -318,7 +319,11 @@ export class Gateway implements Service {
     const { clock, turn, pool, ledger, log, metrics } = this;
     const sysValues = (): Iterable<[string, string]> =>
       this.running === null ? [] : bridgeValues(this.running.bridges);
-    const parts = { clock, turn, pool, ledger, log, metrics, access, policies, hooks, sysValues };
+    const tracing = await startTracing(config.tracing, { clock, log, metrics, version });
+    // Stopped behind the broker: its last spans are exported too.
+    if (tracing !== null) this.started.push({ name: 'tracing', stop: (ms) => tracing.service.stop(ms) });
+    const traced = tracing?.options;
+    const parts = { clock, turn, pool, ledger, log, metrics, access, policies, hooks, traced, sysValues };
     const broker = await startEngine(config, parts);
     this.started.push({ name: 'broker', stop: (deadlineMs) => broker.stop(deadlineMs) });
     return broker;

@@ -4,14 +4,15 @@
 // messages, and never throws.
 //
 // Map (made by `make docs`):
-//   known.ts       Topic Names by their bytes: one that has been seen is found without text, checks
-//   retained.ts    Retained messages by topic, in a trie of their own
-//   routecache.ts  Routes found so far, by topic: bounded in number and in memory
-//   routes.ts      The router: subscriptions, the routes found from them, retained messages
-//   shared.ts      Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group
-//   targetsets.ts  The receivers of a topic from the subscriptions that match it
-//   topics.ts      Counts what is published topic by topic, for whoever looks: REST, console, `ctl topics`
-//   trie.ts        Subscriptions by topic filter: finding all that match a topic costs its levels
+//   known.ts         Topic Names by their bytes: one that has been seen is found without text, checks
+//   retained.ts      Retained messages by topic, in a trie of their own
+//   routecache.ts    Routes found so far, by topic: bounded in number and in memory
+//   routes.ts        The router: subscriptions, the routes found from them, retained messages
+//   shared.ts        Shared subscriptions (MQTT 5.0 section 4.8.2): each message goes to exactly one member of a group
+//   targetsets.ts    The receivers of a topic from the subscriptions that match it
+//   topics.ts        Counts what is published topic by topic, for whoever looks: REST, console, `ctl topics`
+//   tracedroutes.ts  The router where messages are traced
+//   trie.ts          Subscriptions by topic filter: finding all that match a topic costs its levels
 import type { Receiver, Target } from '../delivery/delivery.ts';
 import type { Message, Publication, TopicNames } from '../mqtt/message.ts';
 import type { SubscriptionRequest } from '../mqtt/packet.ts';
@@ -76,6 +77,29 @@ export interface KnownTopics extends TopicNames {
    * Takes up a Topic Name that has been checked and that find() did not find. Long ones are known to their caller only.
    */
   add(name: string, buffer: Uint8Array, start: number, end: number): KnownTopic;
+}
+
+/** One message that is traced, while it is routed. */
+export interface TracedMessage {
+  /** A receiver gets it now. */
+  handing(): void;
+  /** It has it: done, queued or dropped. */
+  handed(receiver: Receiver): void;
+  /** Every receiver has it. */
+  routed(publication: Publication): void;
+}
+
+/** Chooses the messages that are traced (tracedroutes.ts). */
+export interface RouteTracer {
+  /** The message as a traced one, null when it is not chosen. May give it other properties. */
+  begin(publication: Publication): TracedMessage | null;
+  /**
+   * How many of the next `count` messages, none with properties, pass before one is chosen; `count` when none of them
+   * is.
+   */
+  before(count: number): number;
+  /** The message that before() has come to; null where nothing is traced on its topic, or there is too much. */
+  chosen(publication: Publication): TracedMessage | null;
 }
 
 /** Bounds of what is retained; 0 = no limit. */

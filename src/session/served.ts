@@ -117,6 +117,7 @@ export class Served {
       topicAliasMaximum: asked?.topicAliasMaximum ?? 0,
       mount: this.session.mount,
       alter: this.core.alterFor?.(this.session.identity) ?? null,
+      sent: this.core.sentFor?.(this.session.identity) ?? null,
     });
     if (this.core.policies !== null) this.subscribeItself();
   }

@@ -54,7 +54,7 @@ import type { Slab } from '../base/slab.ts';
 import type { Turn } from '../base/turn.ts';
 import type { BlockPool } from '../base/writer.ts';
 import type { BrokerEvent } from '../broker/broker.ts';
-import type { Alter, DeliveryStats, MakeOutbox, OutboxLimits } from '../delivery/delivery.ts';
+import type { Alter, DeliveryStats, MakeOutbox, OutboxLimits, Sent } from '../delivery/delivery.ts';
 import type { Qos } from '../mqtt/packet.ts';
 import type { Policies, Quotas } from '../policy/policy.ts';
 import type { RetainedLimits, Router } from '../router/router.ts';
@@ -201,6 +201,8 @@ export interface Core {
   quotas: Quotas | null;
   /** What a program makes of each message for one client; null = nothing. */
   readonly alterFor: ((identity: Identity) => Alter) | null;
+  /** Who is told of what was written to one client; null = nobody. */
+  readonly sentFor: ((identity: Identity) => Sent) | null;
   /** Messages that are published later. */
   readonly delayed: Delayed;
   /** Who has which exclusive subscription. */

@@ -7,15 +7,10 @@
 // Map (made by `make docs`):
 //   body.ts   The bodies of webhook requests, in NanoMQ's shapes
 //   queue.ts  What waits for a webhook: a bounded queue of events, taken out singly or as batches
-import { readFile } from 'node:fs/promises';
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { createSecureContext } from 'node:tls';
 import type { Clock, Timer } from '../base/clock.ts';
-import { errorText, GatewayError } from '../base/errors.ts';
 import { type Log, limitLog } from '../base/log.ts';
 import type { Cell, MetricSpec, Metrics } from '../base/metrics.ts';
-import { isPemText } from '../base/pem.ts';
+import { type PostAnswer, Poster } from '../base/post.ts';
 import type { Service } from '../base/service.ts';
 import type { Broker, BrokerEvent, LocalClient, LocalReceiver } from '../broker/broker.ts';
 import { isTopicFilter } from '../mqtt/topic.ts';
@@ -88,8 +83,6 @@ const WHOLE_ATTEMPTS = 2;
  * Times an event is sent that the service answers with an error: one that it cannot digest must not stop the others.
  */
 const ATTEMPTS = 5;
-/** More of an answer is not read: the connection ends instead. */
-const LONGEST_ANSWER_BYTES = 64 * 1024;
 const WARN_EVERY_MS = 10_000;
 const DRAIN_MS = 20;
 
@@ -110,8 +103,7 @@ export class Webhook implements Service, LocalReceiver {
   private readonly warn: Log;
   private readonly sent: Cell;
   private readonly failures: Cell;
-  private readonly url: URL;
-  private agent: HttpAgent | HttpsAgent;
+  private readonly poster: Poster;
   private readonly queue: WebhookQueue;
   /** Requests, and the events in them. */
   private underway = 0;
@@ -136,15 +128,13 @@ export class Webhook implements Service, LocalReceiver {
     this.failures = parts.metrics.cell(WEBHOOK_METRICS.failures);
     // There from the start: a rate needs a value before the first drop.
     for (const reason of DROP_REASONS) parts.metrics.cell(WEBHOOK_METRICS.dropped, { reason });
-    this.url = new URL(settings.url);
-    this.agent = new HttpAgent({ keepAlive: true, maxSockets: settings.poolSize });
+    const { url, headers, poolSize: connections, cancelTimeoutMs: timeoutMs, tls } = settings;
+    this.poster = new Poster({ url, headers, connections, timeoutMs, tls, name: 'webhook.tls' }, parts.clock);
   }
 
   /** What may fail, before start(): throws TRANSPORT-TLS for a certificate that cannot be read. */
   async prepare(): Promise<void> {
-    if (this.url.protocol !== 'https:') return;
-    const options = { keepAlive: true, maxSockets: this.settings.poolSize };
-    this.agent = new HttpsAgent({ ...options, ...(await readTls(this.settings.tls)) });
+    await this.poster.prepare();
   }
 
   async start(): Promise<void> {
@@ -173,7 +163,7 @@ export class Webhook implements Service, LocalReceiver {
     this.stopped = true;
     this.timer?.cancel();
     this.filling?.cancel();
-    this.agent.destroy();
+    this.poster.close();
     const left = this.queue.length;
     for (let items = this.queue.take(); items.length > 0; items = this.queue.take()) this.drop('stopped', items.length);
     if (left > 0) this.parts.log('warn', 'HOOK-DROPPED', { reason: 'stopped', events: left });
@@ -236,7 +226,7 @@ export class Webhook implements Service, LocalReceiver {
       this.underway++;
       this.sending += items.length;
       const body = this.settings.batch.size === 1 ? items[0].body : batchBody(items);
-      this.post(body, (outcome, why) => this.answered(items, outcome, why));
+      this.poster.post(body, (answer) => this.answered(items, outcomeOf(answer), answer.why));
     }
     if (this.queue.length > 0 && this.filling === null && this.underway < most) this.fill();
   }
@@ -259,7 +249,7 @@ export class Webhook implements Service, LocalReceiver {
     }
     if (outcome === 'taken') {
       this.sent.value += items.length;
-      if (this.pauseMs > 0) this.parts.log('info', 'HOOK-UP', { host: this.url.host, queued: this.queue.length });
+      if (this.pauseMs > 0) this.parts.log('info', 'HOOK-UP', { host: this.poster.host, queued: this.queue.length });
       this.pauseMs = 0;
     } else this.failed(items, outcome, why);
     this.pump(this.draining);
@@ -281,7 +271,7 @@ export class Webhook implements Service, LocalReceiver {
     else if (outcome === 'busy' && !alone && attempts >= WHOLE_ATTEMPTS) this.queue.putBackApart(items);
     else this.queue.putBack(items);
     if (this.timer !== null) return;
-    if (this.pauseMs === 0) this.parts.log('warn', 'HOOK-DOWN', { host: this.url.host, error: why });
+    if (this.pauseMs === 0) this.parts.log('warn', 'HOOK-DOWN', { host: this.poster.host, error: why });
     this.pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.pauseMs * 2));
     this.timer = this.parts.clock.after(this.pauseMs, () => {
       this.timer = null;
@@ -291,42 +281,7 @@ export class Webhook implements Service, LocalReceiver {
 
   private lose(reason: DropReason, error: string): void {
     this.drop(reason, 1);
-    this.warn('warn', 'HOOK-DROPPED', { reason, host: this.url.host, error });
-  }
-
-  /** Calls `done` once, whatever happens. */
-  private post(body: Buffer, done: (outcome: Outcome, why: string) => void): void {
-    let open = true;
-    const finish = (outcome: Outcome, why: string): void => {
-      if (!open) return;
-      open = false;
-      timer.cancel();
-      done(outcome, why);
-    };
-    const send = this.url.protocol === 'https:' ? httpsRequest : httpRequest;
-    let request: ClientRequest;
-    try {
-      request = send(this.url, { method: 'POST', agent: this.agent, headers: this.headers(body.length) });
-    } catch (error) {
-      // A header that cannot be sent.
-      this.parts.clock.after(0, () => done('refused', errorText(error)));
-      return;
-    }
-    const timer = this.parts.clock.after(this.settings.cancelTimeoutMs, () => {
-      finish('away', `no answer within ${this.settings.cancelTimeoutMs} ms`);
-      request.destroy();
-    });
-    request.on('error', (error) => finish('away', errorText(error)));
-    request.on('response', (response) => readAway(response, (status) => finish(outcomeOf(status), `status ${status}`)));
-    request.end(body);
-  }
-
-  private headers(bytes: number): Record<string, string | number> {
-    const headers: Record<string, string | number> = Object.create(null);
-    headers['content-type'] = 'application/json';
-    for (const [name, value] of this.settings.headers) headers[name.toLowerCase()] = value;
-    headers['content-length'] = bytes;
-    return headers;
+    this.warn('warn', 'HOOK-DROPPED', { reason, host: this.poster.host, error });
   }
 
   private drop(reason: DropReason, events: number): void {
@@ -334,39 +289,9 @@ export class Webhook implements Service, LocalReceiver {
   }
 }
 
-/** The files of a tls block. */
-async function readTls(tls: TlsClientOptions | null): Promise<AgentOptions> {
-  if (tls === null) return {};
-  const read = async (file: string | null): Promise<Buffer | undefined> => {
-    if (file === null) return undefined;
-    return isPemText(file) ? Buffer.from(file) : readFile(file);
-  };
-  try {
-    const [ca, cert, key] = [await read(tls.ca), await read(tls.cert), await read(tls.key)];
-    const files = { ca, cert, key, passphrase: tls.keyPassword ?? undefined };
-    // Wrong ones are told now, not with the first event.
-    createSecureContext(files);
-    return { ...files, rejectUnauthorized: tls.verify, servername: tls.serverName ?? undefined };
-  } catch (error) {
-    throw new GatewayError('TRANSPORT-TLS', `webhook.tls: ${errorText(error)}`, error);
-  }
-}
-
-function outcomeOf(status: number): Outcome {
+function outcomeOf({ status, unsendable }: PostAnswer): Outcome {
+  if (status === null) return unsendable ? 'refused' : 'away';
   if (status >= 200 && status < 300) return 'taken';
   // Asked to come again, or something is wrong over there.
   return status === 408 || status === 425 || status === 429 || status >= 500 ? 'busy' : 'refused';
-}
-
-/** Reads the body to its end, so that the connection can be used again. */
-function readAway(response: IncomingMessage, done: (status: number) => void): void {
-  const status = response.statusCode ?? 0;
-  let bytes = 0;
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > LONGEST_ANSWER_BYTES) response.destroy();
-  });
-  response.on('error', () => done(status));
-  response.on('end', () => done(status));
-  response.on('close', () => done(status));
 }

@@ -43,7 +43,8 @@ export class NativeBroker extends EngineBase<Session, Client, Routes> implements
   private readonly gone = (client: Client): void => this.forget(client);
 
   constructor(options: EngineOptions) {
-    super(options, (ledger) => new Routes(options.journal, options.clock, ledger));
+    const { journal, clock, newRoutes = null } = options;
+    super(options, (ledger) => newRoutes?.(journal, clock, ledger) ?? new Routes(journal, clock, ledger));
     this.core.router.maxMatching = options.limits.maxMatching;
     this.core.router.onCrowded = (receiver, topic, excess) => this.crowded(receiver.clientId, topic, excess);
     this.sessions = new Registry(this.core);

@@ -23,6 +23,7 @@ import {
   buildPersistence,
   buildPresets,
   buildRecord,
+  buildTracing,
   buildWebhook,
 } from './core.ts';
 import { buildListeners, type OpenListener } from './listeners.ts';
@@ -52,6 +53,7 @@ export function buildConfig(root: CheckedRoot, hasEnv: HasEnv, sink: Sink): Conf
     httpServer: buildHttpServer(root, sink),
     metrics: buildMetrics(root, sink),
     webhook: buildWebhook(root, sink),
+    tracing: buildTracing(root, sink),
     log: buildLog(root, sink),
     broker: buildBroker(root, sink),
     presets: buildPresets(root, sink),

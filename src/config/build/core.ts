@@ -10,6 +10,7 @@ import type {
   PersistenceConfig,
   PresetSession,
   RecordConfig,
+  TracingConfig,
   WebhookConfig,
 } from '../config.ts';
 import { BROKER } from '../schema/broker.ts';
@@ -125,13 +126,44 @@ export function buildMetrics(root: CheckedRoot, sink: Sink): MetricsConfig | nul
 export function buildWebhook(root: CheckedRoot, sink: Sink): WebhookConfig | null {
   const { webhook } = root;
   if (webhook === null || !webhook.enable) return null;
-  checkHttpUrl(webhook, webhook.url, sink);
-  if (webhook.tls !== null && !webhook.url.startsWith('https:'))
-    sink.doubt(webhook, 'tls', 'no effect with this url; https:// speaks TLS');
-  if ((webhook.tls?.cert ?? null) !== null && webhook.tls?.key === null)
-    sink.refuse(webhook.tls, 'key', 'is required together with cert');
+  checkService(webhook, sink);
   const own = effective(WEBHOOK, webhook);
   return { ...own, tls: webhook.tls === null ? null : tlsClient(webhook.tls), source: sink.at(webhook) };
+}
+
+/** An HTTP service that is told something. */
+function checkService(
+  block: { readonly url: string; readonly tls: Parameters<typeof tlsClient>[0] | null },
+  sink: Sink,
+): void {
+  const { url, tls } = block;
+  checkHttpUrl(block, url, sink);
+  if (tls !== null && !url.startsWith('https:'))
+    sink.doubt(block, 'tls', 'no effect with this url; https:// speaks TLS');
+  if (tls !== null && tls.cert !== null && tls.key === null) sink.refuse(tls, 'key', 'is required together with cert');
+}
+
+export function buildTracing(root: CheckedRoot, sink: Sink): TracingConfig | null {
+  const { tracing } = root;
+  if (tracing === null || !tracing.enable) return null;
+  checkService(tracing, sink);
+  if (tracing.headers.length > 0 && tracing.url.startsWith('http:') && !isLoopback(new URL(tracing.url).hostname))
+    sink.doubt(tracing, 'headers', 'headers cross the network in clear; https:// is safer');
+  return {
+    url: tracing.url,
+    headers: tracing.headers,
+    tls: tracing.tls === null ? null : tlsClient(tracing.tls),
+    timeoutMs: tracing.timeout,
+    serviceName: tracing.service_name,
+    ratio: tracing.ratio,
+    parents: tracing.parents,
+    maxRate: tracing.max_rate,
+    queueLength: tracing.queue,
+    batchSize: tracing.batch,
+    intervalMs: tracing.interval,
+    metricsIntervalMs: tracing.metrics_interval,
+    source: sink.at(tracing),
+  };
 }
 
 export function buildLog(root: CheckedRoot, sink: Sink): LogConfig {

@@ -20,6 +20,7 @@ import { QUOTAS } from './quotas.ts';
 import { RECORD } from './record.ts';
 import { RULES } from './rules.ts';
 import { TOPICS, VALIDATION } from './topics.ts';
+import { TRACING } from './tracing.ts';
 import { UPSTREAMS } from './upstreams.ts';
 import { WEBHOOK } from './webhook.ts';
 
@@ -48,6 +49,7 @@ export const SECTIONS = {
   http_server: HTTP_SERVER,
   metrics: METRICS,
   webhook: WEBHOOK,
+  tracing: TRACING,
   log: LOG,
   broker: BROKER,
 };

@@ -160,6 +160,23 @@ export const PROXY_KEYS: Readonly<Record<string, string>> = {
   'Longest time an event waits for the request to fill.': '事件等待请求填满的最长时间。',
   'Event to report.': '要报告的事件。',
   'For on_message_publish: topic filter of the messages.': '用于 on_message_publish：消息的主题过滤器。',
+  'Whether traces and metrics are exported.': '是否导出追踪和指标。',
+  'Address of the OpenTelemetry collector (OTLP over HTTP); /v1/traces and /v1/metrics are appended.':
+    'OpenTelemetry 收集器的地址（HTTP 上的 OTLP）；会附加 /v1/traces 和 /v1/metrics。',
+  'Headers to send to the collector.': '发送给收集器的请求头。',
+  'Name of this gateway, as service.name.': '此网关的名称，即 service.name。',
+  'Share of the messages without a traceparent that are traced: 0 = none, 0.001 = one in a thousand, 1 = all.':
+    '没有 traceparent 的消息中被追踪的比例：0 = 无，0.001 = 千分之一，1 = 全部。',
+  'Whether messages are traced whose traceparent says that they are sampled.':
+    '是否追踪其 traceparent 标明已采样的消息。',
+  'Largest number of messages traced per second; the others are counted and not traced.':
+    '每秒追踪的最大消息数；其余的只计数，不追踪。',
+  'Largest number of spans that wait for the collector; more are dropped and counted.':
+    '等待收集器的最大跨度数；更多的被丢弃并计数。',
+  'Largest number of spans in one request.': '一个请求中的最大跨度数。',
+  'Longest time a span waits for the request to fill.': '跨度等待请求填满的最长时间。',
+  'How often the metrics are exported. 0 = never.': '导出指标的间隔。0 = 从不。',
+  'Time the collector is allowed for an answer.': '收集器回答的允许时间。',
   'Lowest level that is logged.': '记录的最低级别。',
   'Where log lines are written: console, file or both.': '日志写到哪里：控制台、文件或两者。',
   'Folder of the log file; empty = the working directory.': '日志文件的文件夹；空 = 工作目录。',
