@@ -32,6 +32,7 @@
 //   running.ts           The configuration of a running gateway: what holds now, and how another one comes into force
 //   storeview.ts         What the store on disk is doing, for REST and the console: its size, room on the disk
 //   tidy.ts              Gives memory back after a crowd has gone
+//   tracing.ts           Traces and metrics for an OpenTelemetry collector, as the gateway has them
 //   transports.ts        The transports as the listeners, sp/, bridge/ and proxy/ ask for them: one case for each kind
 //   watchedfiles.ts      Files that the proxy reads its servers from: when they have changed
 //   webhash.ts           Passwords of http_server that are kept as hashes: comparing them for console/
