@@ -85,7 +85,10 @@ tryimage: ## build the container image and try it (root, buildah, debootstrap)
 trydeb: ## try the packages in fresh Debians (root, debootstrap, qemu-user-static for arm): ARCHS="amd64 arm64 armhf"
 	@failed=0; for arch in $(or $(ARCHS),amd64 arm64 armhf); do scripts/trydeb.sh release/tidegate_*_$$arch.deb || failed=1; done; exit $$failed
 
-release: dist deb ## everything of a release in release/, with checksums: archive, packages, bill of materials
+release: build ## everything of a release in release/, with checksums: archive, packages, bill of materials
+	rm -rf release
+	npx tsx scripts/dist.ts
+	npx tsx scripts/deb.ts $(ARCHS)
 	cp dist/sbom.cdx.json release/tidegate.cdx.json
 	cd release && rm -f SHA256SUMS && sha256sum *.tgz *.deb *.json > SHA256SUMS && cat SHA256SUMS
 
