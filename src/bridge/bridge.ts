@@ -12,6 +12,7 @@
 //   mqtt/acks.ts         What a remote broker is answered to its QoS 1 and 2 messages
 //   mqtt/bridge.ts       A bridge to a remote MQTT broker: connects and stays connected, forwards what its rules take
 //   mqtt/bridges.ts      Bridges to remote brokers for the supervisor: makes their workers
+//   mqtt/condition.ts    How a bridge to a remote broker is: its state and last error, and the log lines about them
 //   mqtt/connect.ts      What a bridge says to a remote broker when it arrives: where to dial, CONNECT, SUBSCRIBE
 //   mqtt/crowd.ts        Publishers whose messages are above the length of a bridge's queue
 //   mqtt/doubt.ts        Messages of QoS 1 that a remote before 5.0 has acknowledged in the middle of QoS 2 exchanges
@@ -24,6 +25,8 @@
 //   mqtt/options.ts      What a bridge to a remote MQTT broker is made from: its options
 //   mqtt/outbox.ts       What waits for one remote broker, in order
 //   mqtt/outmessage.ts   One message on its way to a remote broker, and the connection it takes
+//   mqtt/owed.ts         What a resumed session of a remote broker is owed again, in the order in which it was sent
+//   mqtt/passing.ts      A message of QoS 0 on its way to a remote broker, which is not kept
 //   mqtt/probe.ts        What a remote broker says to a bridge, asked once over a connection of its own: CONNACK
 //   mqtt/pulse.ts        Whether a connection to a remote broker is alive
 //   mqtt/records.ts      What the journal knows of one outbox

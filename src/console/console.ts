@@ -12,6 +12,7 @@
 //   audit.ts           Who did what through the HTTP API: a log line each, and the last of them for the console
 //   body.ts            Request bodies: read up to a limit
 //   bridgeapi.ts       REST: bridges of one kind at run time: list, create, read, change, remove, enable, disable
+//   bridgecontrol.ts   Bridges at run time as REST and console ask for them: views, documents, trials
 //   bridgedocument.ts  The document of a bridge on its way in: what is shown can be changed and sent back
 //   clients.ts         REST: clients and subscriptions in NanoMQ's shapes, and what goes beyond them
 //   configuration.ts   REST: GET /configuration and /reload in NanoMQ's shapes, the effective tree, and reloading
@@ -40,6 +41,7 @@
 //   pages.ts           The built pages of the console (dist/web) and of its documentation (dist/docs) as a PageSource
 //   passwords.ts       Compares the passwords people send with those that are configured, plain or hashed
 //   pastapi.ts         REST: figures over time, and what happened
+//   pastcontrol.ts     What is kept of the past as REST and console ask for it: figures, events
 //   probeapi.ts        REST: tests whether a bridge reaches its other side, before or after it is added
 //   process.ts         Metrics of the process itself: memory, processor time, event-loop lag, file descriptors, uptime
 //   proxyapi.ts        REST: the proxy's upstream pools, and taking a server out of its pool for maintenance
@@ -63,17 +65,30 @@
 //   topics.ts          REST: what is published topic by topic, with rates
 //   users.ts           REST: who may use console and REST API, with which role; adding
 
-import type { EventRow, MessageQuery, MessageRow, Point, SeriesQuery, TopicRow } from '../archive/archive.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Ledger } from '../base/ledger.ts';
 import type { Level, Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { AuthConfig, HttpServerConfig, ListenerConfig, MqttConfig, PersistenceConfig } from '../config/config.ts';
-import type { Qos } from '../mqtt/packet.ts';
-import type { Properties } from '../mqtt/property.ts';
 import type { RuleSample, RuleStatus, RuleTrial } from '../rules/rules.ts';
 import type { CertificateFacts, TlsServerOptions } from '../transport/transport.ts';
+import type { BridgeControl } from './bridgecontrol.ts';
+import type { PastControl } from './pastcontrol.ts';
+
+export type {
+  BridgeControl,
+  BridgeRef,
+  BridgeState,
+  BridgeView,
+  NngDirection,
+  ProbeRequest,
+  ProbeResult,
+  ProbeStep,
+  Trial,
+  TrialResult,
+} from './bridgecontrol.ts';
+export type { PastControl, RecordingControl, ReplayRequest, ReplayView } from './pastcontrol.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -147,84 +162,6 @@ export type ChangeResult =
   | { readonly ok: false; readonly why: 'unavailable'; readonly message: string }
   | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
-export type BridgeState = 'starting' | 'listening' | 'connected' | 'retrying' | 'error' | 'denied' | 'disabled';
-/** Names of the blocks of bridges.nng. */
-export type NngDirection = 'pub' | 'sub' | 'push' | 'pull' | 'pair' | 'req' | 'rep';
-export interface BridgeRef {
-  readonly kind: 'nng' | 'mqtt';
-  /** Which block of bridges.nng it stands in; null for MQTT bridges. */
-  readonly direction: NngDirection | null;
-  readonly name: string;
-}
-export interface BridgeView extends BridgeRef {
-  readonly enabled: boolean;
-  readonly state: BridgeState;
-  readonly lastError: string | null;
-  /**
-   * Its block with the keys of the file, defaults included, bytes and milliseconds as in `check --print`, secrets
-   * masked.
-   */
-  readonly config: JsonObject;
-  /**
-   * The same as a document, which can be changed and sent back: times whose bare number would be read as seconds have
-   * their unit.
-   */
-  readonly document: JsonObject;
-  /** What else is known: endpoints, peers, counters by bridge and by rule. Its keys are not keys of the block. */
-  readonly status: JsonObject;
-}
-
-/** One rule and one input, for "what would this rule do". Bytes, because frames are. */
-export interface Trial {
-  readonly direction: 'pub' | 'sub';
-  readonly rule: JsonObject;
-  /** direction sub: the frame's body. */
-  readonly frame: Uint8Array;
-  /** direction pub: the message. */
-  readonly topic: string;
-  readonly payload: Uint8Array;
-  readonly qos: Qos;
-  readonly retain: boolean;
-  readonly properties: Properties | null;
-}
-export type TrialResult =
-  | { readonly ok: false; readonly problems: readonly Problem[] }
-  | { readonly ok: true; readonly matched: false; readonly reason: string }
-  | { readonly ok: true; readonly matched: true; readonly direction: 'pub'; readonly frame: Uint8Array }
-  | {
-      readonly ok: true;
-      readonly matched: true;
-      readonly direction: 'sub';
-      readonly topic: string;
-      readonly payload: Uint8Array;
-      readonly qos: number;
-      readonly retain: boolean;
-      /** What the trace header of the frame says, as the User Property has it. */
-      readonly traceparent?: string;
-    };
-
-/**
- * Bridges at run time. Documents are read like the block in a file (a bare number has the key's unit) and checked by
- * the same schema; a secret that reads "***" keeps its present value. Pointers of problems are relative to the
- * document. A change that fails leaves the running bridge as it was. Promises never reject for what a document holds.
- * `keep`: the change is written to tidegate.d too, or refused if that is not possible; without it, it holds until the
- * next start or reload.
- */
-export interface BridgeControl {
-  list(): Iterable<BridgeView>;
-  get(ref: BridgeRef): BridgeView | undefined;
-  add(ref: BridgeRef, document: JsonObject, keep?: boolean): Promise<ChangeResult>;
-  /** Replaces its configuration: the bridge restarts with it. */
-  change(ref: BridgeRef, document: JsonObject, keep?: boolean): Promise<ChangeResult>;
-  /** Kept, a bridge that other files define is disabled: a file can take nothing away. The report's `note` says so. */
-  remove(ref: BridgeRef, keep?: boolean): Promise<ChangeResult>;
-  /** Enables or disables. */
-  switch(ref: BridgeRef, on: boolean, keep?: boolean): Promise<ChangeResult>;
-  test(trial: Trial): TrialResult;
-  /** Tries to reach the other side of a bridge, there or not yet; changes nothing. */
-  probe(wanted: ProbeRequest): Promise<ProbeResult>;
-}
-
 /** One certificate key of the configuration: what its file says, or why it cannot be read. */
 export interface CertificateView extends Partial<CertificateFacts> {
   readonly key: string;
@@ -234,33 +171,6 @@ export interface CertificateView extends Partial<CertificateFacts> {
   readonly own: boolean;
   readonly error?: string;
 }
-
-/** A bridge whose connection is to be tested. */
-export interface ProbeRequest {
-  /** With a name: that of a bridge there is, whose secrets a document may keep. */
-  readonly ref: BridgeRef;
-  /** null: as the bridge of this name is. */
-  readonly document: JsonObject | null;
-  /** Topic of one empty message to a remote broker; null: none is sent. */
-  readonly publishTo: string | null;
-}
-/** One step of a test. `pointer`: the key of the document that it hangs on. */
-export interface ProbeStep {
-  readonly step: 'resolve' | 'connect' | 'tls' | 'mqtt' | 'subscribe' | 'publish' | 'sp' | 'listen';
-  readonly outcome: 'ok' | 'warning' | 'failed' | 'skipped';
-  /** What it was about: an address, a topic filter. */
-  readonly about?: string;
-  readonly text: string;
-  readonly ms?: number;
-  readonly pointer?: string;
-  /** Of CONNACK or SUBACK. */
-  readonly code?: number;
-  readonly certificate?: CertificateFacts;
-}
-export type ProbeResult =
-  | { readonly ok: true; readonly steps: readonly ProbeStep[] }
-  | { readonly ok: false; readonly why: 'missing' | 'busy' }
-  | { readonly ok: false; readonly why: 'invalid'; readonly problems: readonly Problem[] };
 
 /** A rule that runs. */
 export interface RuleView extends RuleStatus {
@@ -292,84 +202,6 @@ export interface RuleControl {
     | { readonly ok: true; readonly results: readonly { readonly sample: RuleSample; readonly result: RuleTrial }[] }
     | { readonly ok: false; readonly problems: readonly Problem[] }
   >;
-}
-
-/** What is kept of the past. Promises reject with a text for people where its file does not answer. */
-export interface PastControl {
-  /** Means over steps of at least `stepMs`, of figures by name; times are wall-clock milliseconds. */
-  figures(
-    names: readonly string[],
-    from: number,
-    to: number,
-    stepMs: number,
-  ): Promise<{
-    readonly times: readonly number[];
-    readonly values: Readonly<Record<string, readonly (number | null)[]>>;
-  }>;
-  /** Newest first. `before`: only those before the one of this number, 0 = all. */
-  events(query: {
-    readonly from: number;
-    readonly to: number;
-    readonly kinds: readonly string[];
-    readonly search: string;
-    readonly limit: number;
-    readonly before: number;
-  }): Promise<{ readonly rows: readonly EventRow[]; readonly next: number | null }>;
-  /** null: there is no file to record to. */
-  readonly recording: RecordingControl | null;
-}
-
-export interface RecordingControl {
-  status(): Promise<{
-    readonly topics: readonly string[];
-    readonly keepMs: number;
-    readonly maxSize: number;
-    /** Messages that should have been recorded and were not, since the start. */
-    readonly missed: number;
-    /** Why nothing can be written now. */
-    readonly problem: string | null;
-    /** null where the file does not answer. */
-    readonly sizes: {
-      readonly bytes: number;
-      readonly messages: number;
-      readonly topics: number;
-      readonly oldest: number | null;
-      readonly newest: number | null;
-    } | null;
-  }>;
-  messages(query: MessageQuery): Promise<{ readonly rows: readonly MessageRow[]; readonly next: string | null }>;
-  topics(
-    filter: string,
-    search: string,
-    limit: number,
-  ): Promise<{ readonly rows: readonly TopicRow[]; readonly more: boolean }>;
-  series(
-    query: SeriesQuery,
-  ): Promise<readonly { readonly topic: string; readonly points: readonly Point[]; readonly cut: boolean }[]>;
-  replays(): readonly ReplayView[];
-  /** null: too many are running. */
-  replay(request: ReplayRequest, username: string): ReplayView | null;
-  /** Whether there was one. */
-  stopReplay(id: number): boolean;
-}
-
-/** Recorded messages that are published again. */
-export interface ReplayRequest {
-  readonly filter: string;
-  readonly from: number;
-  readonly to: number;
-  readonly prefix: string;
-  /** 1 = as recorded, 0 = without waiting. */
-  readonly speed: number;
-  readonly retain: boolean;
-}
-export interface ReplayView extends ReplayRequest {
-  readonly id: number;
-  readonly state: 'running' | 'finished' | 'stopped' | 'failed';
-  readonly published: number;
-  readonly refused: number;
-  readonly position: number | null;
-  readonly error: string | null;
 }
 
 /** The parts of the configuration that NanoMQ's calls show in their own shape. A Config fits. */

@@ -17,20 +17,19 @@ import { QUOTA_EXCEEDED } from '../../mqtt/reason.ts';
 import type { Connection } from '../../transport/transport.ts';
 import {
   type BridgeOptions,
-  type BridgeState,
   type BridgeStatus,
   type BridgeWorker,
   deniedText,
   type MqttBridgeOptions,
 } from '../bridge.ts';
 import { BRIDGE_METRICS, RuleCounters } from '../counters.ts';
-import { connectPacket } from './connect.ts';
+import { Condition } from './condition.ts';
+import { connectPacket, sameConnection } from './connect.ts';
 import { Fetcher, type Loops } from './fetch.ts';
 import { type GuardUser, LOOP_PAUSE_MS, LoopGuard } from './guard.ts';
 import { noteHere, noteThere } from './notice.ts';
 import type { MqttParts } from './options.ts';
 import type { MqttOutbox } from './outbox.ts';
-import type { Outgoing } from './outmessage.ts';
 import { type EndKind, Remote, type RemoteUser } from './remote.ts';
 import { describeFetch, describeForward, type Forwarder, ForwardRule } from './rules.ts';
 import { Servers, type ServersUser } from './servers.ts';
@@ -52,8 +51,6 @@ export interface Kept {
   readonly session: RemoteSession;
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
 export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, GuardUser, ServersUser {
   options: MqttBridgeOptions;
   readonly clientId: string;
@@ -68,28 +65,13 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   private client: LocalClient | null = null;
   private forwards: ForwardRule[] = [];
   private readonly fetcher: Fetcher;
-  private state: BridgeState = 'starting';
-  private lastError: string | null = null;
+  private readonly condition: Condition;
   private stopped = false;
   private remote: Remote | null = null;
   private openedMs = 0;
-  /** State and error as they were last logged. */
-  private told = '';
-  /** Whether the last state in the log was a loss. */
-  private warned = false;
   private readonly via = new Via();
   private readonly guard: LoopGuard;
   private readonly loops: Cell;
-  /** The message on its way, reused for those that are not kept. */
-  private readonly passing: Mutable<Outgoing> = {
-    topic: '',
-    payload: new Uint8Array(0),
-    qos: 0,
-    retain: false,
-    properties: null,
-    expiresAt: 0,
-  };
-
   /** @param kept what outlives this worker */
   constructor(options: MqttBridgeOptions, parts: MqttParts, kept: Kept) {
     const { outbox, session } = kept;
@@ -102,9 +84,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.log = parts.log;
     this.warn = limitLog(parts.log, () => parts.clock.mono(), WARN_EVERY_MS);
     this.labels = { bridge: options.name, type: 'mqtt' };
+    this.condition = new Condition(parts.log, this.labels);
     const { metrics } = parts;
     this.connects = metrics.cell(BRIDGE_METRICS.connects, this.labels);
-    metrics.read(BRIDGE_METRICS.connected, () => (this.state === 'connected' ? 1 : 0), this.labels);
+    metrics.read(BRIDGE_METRICS.connected, () => (this.condition.state === 'connected' ? 1 : 0), this.labels);
     metrics.read(BRIDGE_METRICS.queuedMessages, () => outbox.length, this.labels);
     metrics.read(BRIDGE_METRICS.queued, () => outbox.bytes + (this.remote?.unsentBytes ?? 0), this.labels);
     this.loops = metrics.cell(BRIDGE_METRICS.loops, this.labels);
@@ -165,7 +148,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     this.outbox.trust();
     this.outbox.detach(true, false);
     this.remote = null;
-    this.state = 'disabled';
+    this.condition.state = 'disabled';
     this.fetcher.stop();
     this.client?.close();
     this.client = null;
@@ -174,24 +157,18 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
 
   status(): BridgeStatus {
     const { options, outbox, remote } = this;
+    const { state, lastError } = this.condition;
     const denied = this.client?.deniedTopic() ?? null;
     return {
       type: 'mqtt',
       name: options.name,
       enabled: options.enable,
       // The connection is well, but a rule waits.
-      state:
-        this.state !== 'connected'
-          ? this.state
-          : this.guard.pausing
-            ? 'error'
-            : denied === null
-              ? 'connected'
-              : 'denied',
-      lastError: this.lastError ?? deniedText(denied),
+      state: state !== 'connected' ? state : this.guard.pausing ? 'error' : denied === null ? 'connected' : 'denied',
+      lastError: lastError ?? deniedText(denied),
       options,
       clientId: this.clientId,
-      endpoints: this.servers.view(this.state, this.lastError, remote?.name ?? null),
+      endpoints: this.servers.view(state, lastError, remote?.name ?? null),
       peers: [],
       rules: this.forwards.map((rule, index) => rule.counters.view(index)),
       refused: 0,
@@ -232,13 +209,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     }
     if (this.guard.holds(publication, topic, qos, retain, rule)) return;
     if (qos === 0) {
-      const { passing, remote } = this;
-      passing.topic = topic;
-      passing.payload = publication.payload();
-      passing.retain = retain;
-      passing.properties = properties;
-      passing.expiresAt = publication.expiresAt;
-      if (outbox.pass(passing, rule)) return;
+      const { remote } = this;
+      if (outbox.pass(publication, topic, retain, properties, rule)) return;
       const open = remote?.open === true;
       if (open ? !remote.room : !this.options.retryQos0) {
         this.forwards[rule].counters.drop(open ? 'slow' : 'away');
@@ -279,7 +251,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   }
 
   paused(rule: number, topic: string, left: readonly HeldForward[]): void {
-    this.lastError = `loop: what forwards[${rule}] sends comes back; the rule waits`;
+    this.condition.lastError = `loop: what forwards[${rule}] sends comes back; the rule waits`;
     this.log('error', 'MQB-LOOP-PAUSED', { ...this.labels, rule, topic, again_ms: LOOP_PAUSE_MS });
     for (const { hold } of left) {
       this.forwards[rule].counters.drop('loop');
@@ -288,7 +260,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   }
 
   resumed(): void {
-    if (this.state === 'connected') this.lastError = null;
+    if (this.condition.state === 'connected') this.condition.lastError = null;
   }
 
   // ---- the connection
@@ -318,8 +290,8 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     const resumed = this.session.opened(`${this.clientId} ${this.servers.current}`, present);
     this.openedMs = this.parts.clock.mono();
     this.connects.value++;
-    this.lastError = null;
-    this.entered('connected', { remote: remote.name, resumed, queued: this.outbox.length });
+    this.condition.lastError = null;
+    this.condition.enter('connected', { remote: remote.name, resumed, queued: this.outbox.length });
     this.fetcher.attach(remote, resumed);
     this.outbox.attach(remote, resumed);
     this.note(true);
@@ -354,7 +326,7 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   }
 
   ended(kind: EndKind, reason: string): void {
-    const wasOpen = this.state === 'connected';
+    const wasOpen = this.condition.state === 'connected';
     this.remote = null;
     if (wasOpen) this.note(false);
     this.fetcher.detach();
@@ -367,26 +339,10 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
   /** @param served the connection was good for a while */
   private failed(state: 'retrying' | 'error', reason: string, served: boolean): void {
     if (this.stopped) return;
-    this.lastError = reason;
+    this.condition.lastError = reason;
     const server = this.servers.current;
     const waitMs = this.servers.again(served);
-    this.entered(state, { server, error: reason, again_ms: waitMs });
-  }
-
-  /** A state is told when it or the error is new, not at every attempt. */
-  private entered(state: BridgeState, fields: Readonly<Record<string, unknown>>): void {
-    const text = `${state} ${this.lastError ?? ''}`;
-    const told = text === this.told;
-    this.state = state;
-    this.told = text;
-    if (told) return;
-    // A recovery at the level of the loss: who reads warnings only learns of both.
-    this.log(state === 'connected' && !this.warned ? 'info' : 'warn', 'MQB-STATE', {
-      ...this.labels,
-      state,
-      ...fields,
-    });
-    this.warned = state === 'retrying' || state === 'error';
+    this.condition.enter(state, { server, error: reason, again_ms: waitMs });
   }
 
   /**
@@ -438,13 +394,4 @@ export class MqttBridge implements BridgeWorker, Forwarder, Loops, RemoteUser, G
     for (const { subscription } of this.forwards) this.client?.unsubscribe(subscription);
     this.guard.end();
   }
-}
-
-/** Whether only rules differ, which a connection need not notice. */
-function sameConnection(a: MqttBridgeOptions, b: MqttBridgeOptions): boolean {
-  const plain = (options: MqttBridgeOptions): string =>
-    JSON.stringify(options, (key, value: unknown) =>
-      key === 'source' || key === 'forwards' || key === 'subscription' || key === 'maxSendQueueLen' ? undefined : value,
-    );
-  return plain(a) === plain(b);
 }

@@ -134,3 +134,12 @@ export function connackText(version: number, { reasonCode, properties }: Connack
   const text = properties?.reasonString === undefined ? '' : `: ${properties.reasonString}`;
   return `reason code 0x${reasonCode.toString(16)}${text}`;
 }
+
+/** Whether only rules differ, which a connection need not notice. */
+export function sameConnection(a: MqttBridgeOptions, b: MqttBridgeOptions): boolean {
+  const plain = (options: MqttBridgeOptions): string =>
+    JSON.stringify(options, (key, value: unknown) =>
+      key === 'source' || key === 'forwards' || key === 'subscription' || key === 'maxSendQueueLen' ? undefined : value,
+    );
+  return plain(a) === plain(b);
+}

@@ -11,7 +11,6 @@
 // the journal: PUBLISH for the message with its id, PUBREL for "received". At QoS 1 PUBLISH leaves at once:
 // acknowledged before the commit, the message need not be written at all. Sources: MQTT 5.0 sections 4.3, 4.4, 4.9;
 // 3.1.1 sections 4.3, 4.4.
-import type { Clock } from '../../base/clock.ts';
 import { Fifo } from '../../base/queue.ts';
 import type { Message, Publication } from '../../mqtt/message.ts';
 import type { AckPacket, Qos } from '../../mqtt/packet.ts';
@@ -24,25 +23,21 @@ import { Doubts } from './doubt.ts';
 import { Exchanges } from './exchanges.ts';
 import {
   isOpen,
-  type Outgoing,
   type OutLink,
   type OutMessage,
   outMessage,
   PUBLISH_IDS,
   packetIdOf,
-  restored,
+  restoredMessages,
 } from './outmessage.ts';
-import { type OutboxJournal, Records } from './records.ts';
+import { Owed } from './owed.ts';
+import { Passing } from './passing.ts';
+import { Records, type RecordsOptions } from './records.ts';
 import { encodeSpooled } from './spool.ts';
 import { RuleTally } from './tally.ts';
 import { Window } from './window.ts';
 
-export interface OutboxOptions {
-  /** Of the bridge and of its marks (records.ts), as the journal knows them. */
-  readonly name: string;
-  readonly marks: string;
-  readonly journal: OutboxJournal;
-  readonly clock: Clock;
+export interface OutboxOptions extends Omit<RecordsOptions<OutMessage>, 'stored'> {
   /** Bytes of all messages together. */
   readonly maxBytes: number;
 }
@@ -66,9 +61,8 @@ export class MqttOutbox {
   /** In the order sent; 'done' ones stay until all before them are done. */
   private flying = new Fifo<OutMessage>();
   private readonly byId = new Map<number, OutMessage>();
-  /** What a resumed session is owed again, and how much of it has been sent. */
-  private owed: OutMessage[] = [];
-  private owedSent = 0;
+  private readonly owed = new Owed();
+  private readonly passing = new Passing();
   private resumed = false;
   private held = false;
   private readonly exchanges: Exchanges;
@@ -79,10 +73,7 @@ export class MqttOutbox {
   private readonly records: Records<OutMessage>;
   private readonly doubts: Doubts<OutMessage>;
 
-  /**
-   * @param restored messages that an earlier process has left
-   * @param marks and which of them the remote had received
-   */
+  /** Takes up what an earlier process has left: messages, and marks of those that the remote had received. */
   constructor(options: OutboxOptions, restored: readonly SpoolEntry[], marks: readonly SpoolEntry[] = []) {
     this.options = options;
     const stored = (messages: readonly OutMessage[]): void => this.stored(messages);
@@ -103,7 +94,7 @@ export class MqttOutbox {
   }
 
   get inflight(): number {
-    return this.byId.size - (this.owed.length - this.owedSent);
+    return this.byId.size - this.owed.left;
   }
 
   /**
@@ -135,10 +126,9 @@ export class MqttOutbox {
     }
     if (this.link === null || this.length >= SHORT_QUEUE) message.settle();
     const { payload, expiresAt, bytes } = message;
-    const sequence = spooled
-      ? records.put(encodeSpooled({ topic, payload, qos, retain, properties, expiresAt, rule }))
-      : records.number();
-    const taken = outMessage({ topic, payload, qos, retain, properties, expiresAt, rule }, sequence, bytes, spooled);
+    const form = { topic, payload, qos, retain, properties, expiresAt, rule };
+    const sequence = spooled ? records.put(encodeSpooled(form)) : records.number();
+    const taken = outMessage(form, sequence, bytes, spooled);
     this.waiting.push(taken);
     if (spooled && qos === 2) this.commit(taken);
     this.bytes += bytes;
@@ -151,12 +141,12 @@ export class MqttOutbox {
    * Sends a message of QoS 0 without keeping it. False when it has to be taken: no connection, no room, or others come
    * first.
    */
-  pass(message: Outgoing, rule: number): boolean {
-    const { link } = this;
-    if (link === null || this.held || !link.room || this.waiting.length > 0 || this.owedSent < this.owed.length)
-      return false;
-    if (link.publish(message, 0, false) < 0) this.tally.drop(rule, 'too-large');
-    else this.tally.forwarded(rule, message.payload.length);
+  pass(publication: Publication, topic: string, retain: boolean, properties: Properties | null, rule: number): boolean {
+    const { link, passing } = this;
+    if (link === null || this.held || !link.room || this.waiting.length > 0 || this.owed.left > 0) return false;
+    passing.load(publication, topic, retain, properties);
+    if (link.publish(passing, 0, false) < 0) this.tally.drop(rule, 'too-large');
+    else this.tally.forwarded(rule, passing.payload.length);
     return true;
   }
 
@@ -172,12 +162,15 @@ export class MqttOutbox {
     this.exchanges.open();
     this.openedMs = this.options.clock.mono();
     this.window.open(link.receiveMaximum, this.maxInflight);
-    this.owed = [];
-    this.owedSent = 0;
+    this.owed.clear();
     if (resumed) {
       // What the remote has received already is released first: that makes room.
-      for (const message of this.flying) if (message.state === 'received') this.releaseAgain(message, link);
-      for (const message of this.flying) if (message.state === 'sent') this.owed.push(message);
+      for (const message of this.flying) {
+        if (message.state !== 'received') continue;
+        this.exchanges.begin();
+        if (message.commits === 0) link.release(packetIdOf(message));
+      }
+      for (const message of this.flying) if (message.state === 'sent') this.owed.add(message);
     } else this.startAgain();
     this.pump();
   }
@@ -239,10 +232,9 @@ export class MqttOutbox {
   pump(): void {
     const { link } = this;
     if (link === null || this.held) return;
-    while (this.owedSent < this.owed.length) {
-      const message = this.owed[this.owedSent];
-      if (!link.room || !this.fits()) return;
-      this.owedSent++;
+    for (let message = this.owed.peek(); message !== undefined; message = this.owed.peek()) {
+      if (!link.room || !this.fits) return;
+      this.owed.shift();
       if (message.state === 'sent') this.flew(message, link.publish(message, packetIdOf(message), true));
     }
     const nowMs = this.options.clock.steady();
@@ -303,31 +295,25 @@ export class MqttOutbox {
     this.waiting.clear();
     this.flying = new Fifo();
     this.byId.clear();
-    this.owed = [];
-    this.owedSent = 0;
+    this.owed.clear();
     this.records.clear();
   }
 
   // ---- inside
 
-  /** Up to the last one that the remote has received they were in flight; the others may have been. */
   private restore(entries: readonly SpoolEntry[], marks: ReadonlySet<number>): void {
-    let flown = 0;
-    for (const [i, { sequence }] of entries.entries()) if (marks.has(sequence)) flown = i + 1;
-    for (const [i, entry] of entries.entries()) {
-      const state = i >= flown ? 'waiting' : marks.has(entry.sequence) ? 'received' : 'sent';
-      const message = restored(entry, state);
-      if (message === null) {
-        this.damaged++;
-        continue;
-      }
-      this.bytes += message.bytes;
-      if (state === 'waiting') this.waiting.push(message);
+    for (const message of restoredMessages(entries, marks)) {
+      if (message === null) this.damaged++;
       else {
-        this.flying.push(message);
-        this.byId.set(packetIdOf(message), message);
+        this.bytes += message.bytes;
+        if (message.state === 'waiting') this.waiting.push(message);
+        else this.fly(message);
       }
     }
+  }
+
+  private get fits(): boolean {
+    return this.inflight < this.window.size;
   }
 
   /** QoS 0 needs no place in flight, but keeps its place in the order. */
@@ -335,24 +321,12 @@ export class MqttOutbox {
     if (message.qos === 0) return true;
     if (message.commits > 0) return false;
     const oldest = this.flying.peek();
-    return this.fits() && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
+    return this.fits && (oldest === undefined || message.sequence - oldest.sequence < PUBLISH_IDS);
   }
 
-  /**
-   * An exchange of an earlier process may be open at the remote. If the message were dropped, it would count there for
-   * good.
-   */
-  private mayBeOpen(message: OutMessage): boolean {
-    return message.again && message.qos === 2 && this.resumed;
-  }
-
-  private fits(): boolean {
-    return this.inflight < this.window.size;
-  }
-
-  private releaseAgain(message: OutMessage, link: OutLink): void {
-    this.exchanges.begin();
-    if (message.commits === 0) link.release(packetIdOf(message));
+  /** An exchange of an earlier process may be open at the remote: a dropped message would count there for good. */
+  private mayBeOpen({ again, qos }: OutMessage): boolean {
+    return again && qos === 2 && this.resumed;
   }
 
   /** False when it has to wait after all. */
@@ -366,11 +340,15 @@ export class MqttOutbox {
       if (message.spooled) this.flying.push(message);
     } else {
       message.state = 'sent';
-      this.byId.set(packetId, message);
-      this.flying.push(message);
+      this.fly(message);
       this.flew(message, qos);
     }
     return true;
+  }
+
+  private fly(message: OutMessage): void {
+    this.byId.set(packetIdOf(message), message);
+    this.flying.push(message);
   }
 
   /** @param qos with which it has left, -1 = it is too large */
@@ -393,13 +371,14 @@ export class MqttOutbox {
     if (message.sentQos === 2) this.exchanges.end();
     this.window.done();
     if (failure !== null) this.drop(message, failure);
-    else if (this.doubtful(message) && this.doubts.add(message)) message.state = 'doubted';
+    else if (message.sentQos === 1 && this.mayBeLost && this.doubts.add(message)) message.state = 'doubted';
     else this.sent(message);
     this.settle();
   }
 
-  private doubtful(message: OutMessage): boolean {
-    return message.sentQos === 1 && this.window.untold && this.exchanges.mix;
+  /** A remote that cuts the connection now may not have what it has acknowledged. */
+  private get mayBeLost(): boolean {
+    return this.window.untold && this.exchanges.mix;
   }
 
   private sent(message: OutMessage): void {

@@ -77,7 +77,18 @@ export function outMessage(message: SpooledMessage, sequence: number, bytes: num
 }
 
 /** A message that an earlier process has left; null when it cannot be read. */
-export function restored({ sequence, bytes }: SpoolEntry, state: OutMessage['state']): OutMessage | null {
+/** Up to the last one that the remote has received they were in flight; the others may have been. null: damaged. */
+export function* restoredMessages(
+  entries: readonly SpoolEntry[],
+  marks: ReadonlySet<number>,
+): Generator<OutMessage | null> {
+  let flown = 0;
+  for (const [i, { sequence }] of entries.entries()) if (marks.has(sequence)) flown = i + 1;
+  for (const [i, entry] of entries.entries())
+    yield restored(entry, i >= flown ? 'waiting' : marks.has(entry.sequence) ? 'received' : 'sent');
+}
+
+function restored({ sequence, bytes }: SpoolEntry, state: OutMessage['state']): OutMessage | null {
   const spooled = decodeSpooled(bytes);
   if (spooled === null) return null;
   const size = spooled.payload.length + spooled.topic.length * 2 + 200;
