@@ -65,7 +65,7 @@ function numbers(view: TopicView): JsonObject {
   };
 }
 
-async function list({ broker }: ConsoleOptions, call: Call): Promise<Answer> {
+async function list({ broker, past }: ConsoleOptions, call: Call): Promise<Answer> {
   const page = readPage(call.query);
   if ('status' in page) return page;
   const order = readOrder(call.query.get('sort'));
@@ -92,6 +92,7 @@ async function list({ broker }: ConsoleOptions, call: Call): Promise<Answer> {
       sum: numbers(sum),
       topics_limit: traffic.limit,
       others: numbers(traffic.others),
+      recording: (past?.()?.recording ?? null) !== null,
     },
   });
 }

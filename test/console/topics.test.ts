@@ -36,6 +36,7 @@ test('the list has counts and rates by topic, and the sums of what fits and of w
     window_ms: 6000,
     sum: { messages: 35, bytes: 1060, messages_rate: 4.333, bytes_rate: 89 },
     topics_limit: 20_000,
+    recording: false,
     others: { messages: 7, bytes: 70, messages_rate: 0.5, bytes_rate: 5 },
   });
 });

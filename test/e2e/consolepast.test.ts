@@ -112,6 +112,31 @@ describe.skipIf(missing !== null)(`the past in the console${missing === null ? '
     await picture(page, 'recording');
   }, 60_000);
 
+  test('a recorded topic shows its history: messages and a number of them over time, below its values', async () => {
+    const page = await console('Topics');
+    await client.publishAsync('plant/9', JSON.stringify({ site: { t: 7 }, name: 'a' }), { qos: 1, retain: true });
+    await page.getByRole('searchbox').fill('plant/9');
+    await page.getByRole('button', { name: /^9 / }).click();
+    await expect
+      .poll(async () => {
+        const url = new URL('/api/v4/recording/messages?topic=plant/9', page.url());
+        return ((await (await page.request.get(url.href)).json()) as { data: unknown[] }).data.length;
+      })
+      .toBe(1);
+    // The history is asked for when a topic is chosen.
+    await page.getByRole('searchbox').fill('plant');
+    await page.getByRole('button', { name: /^plant/ }).click();
+    await page.getByRole('button', { name: /^9 / }).click();
+    const history = page.getByRole('region', { name: 'Recorded messages' });
+    await expect.poll(() => history.locator('.recorded > li').count()).toBe(1);
+    await history.getByRole('img', { name: /^site\.t\. plant\/9: 7/ }).waitFor();
+    await history.locator('.recorded > li').getByRole('button').click();
+    await history.locator('.recorded-one').getByText('"t": 7').waitFor();
+    const order = await page.locator('h3').allTextContents();
+    expect(order.indexOf('Retained message')).toBeLessThan(order.indexOf('Recorded messages'));
+    expect(await faults(page)).toEqual([]);
+  }, 60_000);
+
   test('a topic shows its last message, which value has changed, and a number over time', async () => {
     const page = await console('Topics');
     const publish = (t: number): Promise<unknown> =>

@@ -67,6 +67,7 @@
 //   pages/security.tsx         Security: who may come in through which listener, what decides on rights
 //   pages/tlsfields.tsx        The TLS fields of a bridge to a remote broker: authority
 //   pages/topicdetail.tsx      One topic of the topic page: how much comes on it, its retained value, who gets it
+//   pages/topichistory.tsx     What was recorded of one topic: its messages, and a number of them over time
 //   pages/topics.tsx           Topics: what is published, retained messages and subscriptions as one tree of levels
 //   pages/webusers.tsx         Security: who may use this console and the API, with which role; adding
 //   site/search.ts             The search of the documentation site, in the browser

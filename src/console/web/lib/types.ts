@@ -169,6 +169,8 @@ export interface TopicMeta extends Meta {
   readonly sum: Traffic;
   readonly topics_limit: number;
   readonly others: Traffic;
+  /** There is a file of recorded messages. */
+  readonly recording: boolean;
 }
 
 export interface LiveMessage {

@@ -22,7 +22,7 @@ interface Status {
   readonly newest: number | null;
 }
 
-interface Recorded {
+export interface Recorded {
   readonly time: number;
   readonly topic: string;
   readonly qos: number;
@@ -82,7 +82,7 @@ function StatusFacts({ now }: { readonly now: Status }) {
   );
 }
 
-function Messages({ wanted }: { readonly wanted: Wanted }) {
+export function Messages({ wanted }: { readonly wanted: Wanted }) {
   const [rows, setRows] = useState<readonly Recorded[]>([]);
   const [next, setNext] = useState<string | null>(null);
   const [open, setOpen] = useState<number | null>(null);
@@ -151,7 +151,7 @@ function Messages({ wanted }: { readonly wanted: Wanted }) {
 }
 
 /** The first topics of a filter, drawn over one another: each point at its own time. */
-function Series({ wanted, field }: { readonly wanted: Wanted; readonly field: string }) {
+export function Series({ wanted, field }: { readonly wanted: Wanted; readonly field: string }) {
   const asked = query({ ...wanted, field, points: POINTS });
   const lines = useLoaded(() => fetchData<readonly Line[]>(`/recording/series${asked}`), asked);
   const found = (lines.value ?? []).filter(({ points }) => points.length > 0).slice(0, COLOURS.length);

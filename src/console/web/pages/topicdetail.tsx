@@ -12,6 +12,7 @@ import { t } from '../lib/words.ts';
 import { BYTE_STEPS, Chart } from '../ui/chart.tsx';
 import { Button, Confirm, Empty, Facts, Failed, Panel, Payload } from '../ui/parts.tsx';
 import { LastValue } from './lastvalue.tsx';
+import { TopicHistory } from './topichistory.tsx';
 
 /** Subscribers that are shown. */
 const SHOWN = 300;
@@ -169,16 +170,21 @@ function Subscribers({ topic, wild }: { readonly topic: string; readonly wild: b
 /** Where everything stands in one column what was chosen is below the tree: it is brought into sight. */
 const ONE_COLUMN = '(max-width: 900px)';
 
-/** @param time when the traffic of `node` was asked for, 0 when it is not known */
+/**
+ * @param time when the traffic of `node` was asked for, 0 when it is not known
+ * @param recording there is a file of recorded messages
+ */
 export function TopicDetail({
   topic,
   node,
   time,
+  recording,
   onCleared,
 }: {
   readonly topic: string;
   readonly node: TopicNode | undefined;
   readonly time: number;
+  readonly recording: boolean;
   readonly onCleared: () => void;
 }) {
   const place = useRef<HTMLDivElement>(null);
@@ -195,11 +201,12 @@ export function TopicDetail({
             <LastValue key={topic} topic={topic} />
           </>
         )}
-        {node !== undefined && node.topicsBelow > 0 && <TrafficFacts node={node} time={time} />}
-        {!wild && node?.topicsBelow === 0 && time > 0 && <Empty>{t('No messages published on this topic.')}</Empty>}
         {!wild && <h3>{t('Retained message')}</h3>}
         {!wild && node?.retained !== true && <Empty>{t('No retained message.')}</Empty>}
         {node?.retained === true && <Value key={topic} topic={topic} onCleared={onCleared} />}
+        {node !== undefined && node.topicsBelow > 0 && <TrafficFacts node={node} time={time} />}
+        {!wild && node?.topicsBelow === 0 && time > 0 && <Empty>{t('No messages published on this topic.')}</Empty>}
+        {!wild && recording && can('operator') && <TopicHistory key={topic} topic={topic} />}
         <h3>{t('Subscribers')}</h3>
         <Subscribers key={topic} topic={topic} wild={wild} />
       </Panel>

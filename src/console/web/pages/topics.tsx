@@ -256,6 +256,7 @@ export function TopicsPage() {
             topic={chosen}
             node={nodeOf(root, chosen)}
             time={published?.time ?? 0}
+            recording={published?.meta.recording === true}
             onCleared={loaded.reload}
           />
         )}
