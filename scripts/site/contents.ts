@@ -35,6 +35,7 @@ export const CHAPTERS: readonly Chapter[] = [
       'topics',
       'quotas',
       'recording',
+      'tracing',
       'authentication',
       'console',
       'proxy',
