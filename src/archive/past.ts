@@ -37,7 +37,7 @@ export class Past {
     for (const { time, kind, level, text, fields } of rows) this.putEvent.run([time, kind, level, text, fields]);
   }
 
-  /** The finest step that reaches back far enough and is not finer than asked for. */
+  /** Rows of the finest step that is not finer than asked for. */
   figures(names: readonly string[], from: number, to: number, stepMs: number): Figures {
     const level = [...KEPT_FIGURES.keys()].find((seconds) => seconds * 1000 >= stepMs) ?? 600;
     const rows = this.db

@@ -9,6 +9,11 @@ const LOOK_MS = 10_000;
 /** An hour. */
 const IN_MEMORY = 360;
 const COARSER_SECONDS = [60, 600] as const;
+/** How far back the steps of ten seconds and of a minute reach. */
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** A range that was reckoned from another moment a little ago still counts as an hour or a day. */
+const SLACK_MS = 60_000;
 /** Rows that wait for an archive that does not take them. */
 const MOST_WAITING = 500;
 
@@ -64,19 +69,37 @@ export class Sampler {
     await this.flush();
   }
 
-  /** Rejects where the archive does not answer. @param stepMs no finer than this */
-  async find(names: readonly string[], from: number, to: number, stepMs: number): Promise<Figures> {
+  /**
+   * The finest step that is kept for all of the time and is no finer than asked for. Where the archive does not answer,
+   * the last hour is given from memory; a time before that rejects.
+   * @param leastMs no finer than this
+   */
+  async find(names: readonly string[], from: number, to: number, leastMs: number): Promise<Figures> {
+    const stepMs = Math.max(leastMs, this.stepFor(from));
     const first = this.hour[0]?.time ?? Number.POSITIVE_INFINITY;
-    if (this.archive !== null && (stepMs > LOOK_MS || from < first)) {
+    if (this.archive === null || (stepMs <= LOOK_MS && from >= first)) return this.remembered(names, from, to);
+    try {
       const figures = await this.archive.ask('figures', { names, from, to, stepMs });
       return this.withRunning(figures, names, stepMs, to);
+    } catch (error) {
+      if (stepMs > LOOK_MS) throw error;
+      return this.remembered(names, from, to);
     }
+  }
+
+  // ---- inside
+
+  private stepFor(from: number): number {
+    const backMs = this.clock.now() - from - SLACK_MS;
+    if (backMs <= HOUR_MS) return LOOK_MS;
+    return (backMs <= DAY_MS ? COARSER_SECONDS[0] : COARSER_SECONDS[1]) * 1000;
+  }
+
+  private remembered(names: readonly string[], from: number, to: number): Figures {
     const rows = this.hour.filter(({ time }) => time >= from && time <= to);
     const values = Object.fromEntries(names.map((name) => [name, rows.map((row) => row.values[name] ?? null)]));
     return { times: rows.map(({ time }) => time), values };
   }
-
-  // ---- inside
 
   /** With the step that has begun and is not written yet. */
   private withRunning(figures: Figures, names: readonly string[], stepMs: number, to: number): Figures {

@@ -28,6 +28,7 @@
 //   ctl/client.ts            The REST client of `tidegate ctl`: where the gateway is, who asks, one call at a time
 //   ctl/config.ts            `tidegate ctl config`, `set`, `log`, `audit`, `subscriptions`, `access`
 //   ctl/ctl.ts               `tidegate ctl`: looks at a running gateway and changes it, over its REST API
+//   ctl/events.ts            `tidegate ctl events`: what happened on a gateway, over its restarts
 //   ctl/local.ts             Finds the gateway that runs on this machine by its control socket
 //   ctl/probe.ts             `tidegate ctl bridge connect`: tests whether a bridge reaches its other side
 //   ctl/recording.ts         `tidegate ctl recording`: what is recorded

@@ -92,6 +92,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'ctl set': ['tidegate ctl set log.level=debug', 'tidegate ctl set mqtt.max_inflight_window=64 --keep'],
   'ctl log': ['tidegate ctl log --limit 50'],
   'ctl audit': ['tidegate ctl audit'],
+  'ctl events': ['tidegate ctl events --kind bridge,alarm --from -2h', 'tidegate ctl events --json > events.json'],
   'ctl subscriptions': ["tidegate ctl subscriptions --topic 'plant/#'"],
   'ctl access': ['tidegate ctl access'],
   'ctl reload': ['tidegate ctl reload'],

@@ -95,7 +95,7 @@ const HISTORY_QUERY: readonly QueryParameter[] = [
   ...rangeQuery(),
   {
     name: 'step',
-    text: 'shortest step in milliseconds, 10000 unless given; kept are 10 s, 1 min and 10 min',
+    text: 'shortest step in milliseconds; 10 s are kept for an hour, 1 min for a day, 10 min for 30 days',
     type: 'integer',
   },
   { name: 'figures', text: `names with commas; ${FIGURES.join(', ')} unless given`, type: 'string' },

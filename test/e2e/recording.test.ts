@@ -164,7 +164,7 @@ test('what happened survives a restart and is filtered by kind and text', { time
 });
 
 test('figures reach back over the restart', { timeout: 60_000 }, async () => {
-  const { data } = await until('history?step=1&from=-1d', ({ data: now }) => now.times.length >= 2);
+  const { data } = await until('history?step=1&from=-1h', ({ data: now }) => now.times.length >= 2);
   expect(data.values.clients).toHaveLength(data.times.length);
   expect(data.values.memory.at(-1)).toBeGreaterThan(1e6);
   expect((await ask('history?figures=A%20B')).status).toBe(400);

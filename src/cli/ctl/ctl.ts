@@ -7,6 +7,7 @@ import { addAccountCommands } from './account.ts';
 import { addBridgeCommands } from './bridge.ts';
 import { CtlClient, type CtlOptions, type Env } from './client.ts';
 import { addConfigCommands } from './config.ts';
+import { addEventsCommand } from './events.ts';
 import { addRecordingCommands } from './recording.ts';
 import { addRuleCommands } from './rule.ts';
 import { type Column, column, facts, mqttVersion, type Row, sizeColumn, sizeText, uptimeText } from './table.ts';
@@ -321,6 +322,7 @@ export function registerCtl(
   addRecordingCommands(ctl, add, wholeNumber);
   addAccountCommands(ctl, add);
   addUserCommands(ctl, add);
+  addEventsCommand(ctl, add, wholeNumber);
   addConfigCommands(ctl, add);
   add(ctl, 'reload', 'read the configuration file again; exit 1 when not all of it is in force', async (work) => {
     const { data, code } = await work.client.call('POST', '/reload', undefined, [NOT_ALL]);
