@@ -23,6 +23,7 @@ persistence { path = "${path.join(folder, 'store')}" }
 bridges.nng.pub.out { enable = true, pub_url = "tcp://127.0.0.1:0", forwards = [ { local_topic = "a/#" } ] }
 bridges.nng.sub.in { enable = true, sub_url = "tcp://127.0.0.1:0", subscription = [ { remote_topic = "a" } ] }
 bridges.mqtt.cloud { server = "mqtt-tcp://127.0.0.1:1", forwards = [ { local_topic = "b/#" } ] }
+record { topics = ["a/#"] }
 webhook { url = "http://127.0.0.1:1/", events = [ { event = on_client_connack } ] }
 upstreams.pool { servers = [ { addr = "127.0.0.1:1" } ], health { type = tcp } }
 proxy.front { bind = "127.0.0.1:0", default = "pool" }
