@@ -29,7 +29,8 @@ const PRUNE_ROWS = 2000;
 /** Free pages given back at once. */
 const VACUUM_PAGES = 500;
 const CHECKPOINT_PAGES = 1000;
-const KEPT_EVENTS = 20_000;
+/** With the longest fields these are about 6 MB. */
+const KEPT_EVENTS = 8000;
 
 /** A file that is not opened, with a text for people. */
 export class ArchiveRefused extends Error {}

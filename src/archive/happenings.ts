@@ -84,7 +84,7 @@ const MOST_A_MINUTE = 20;
 const FLUSH_MS = 2000;
 const MINUTE_MS = 60_000;
 const TEXT_CHARACTERS = 256;
-const FIELDS_CHARACTERS = 2048;
+const FIELDS_CHARACTERS = 600;
 
 function bounded(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? brief(value, TEXT_CHARACTERS) : value;

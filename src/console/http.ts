@@ -153,7 +153,9 @@ export class HttpServer implements Service {
     if (logins === null) return;
     const kept = await logins.read();
     if (kept !== null) access.restoreLogins(kept);
-    this.keeping = this.options.clock.every(KEEP_LOGINS_MS, () => void logins.write(access.keptLogins()));
+    const keep = (): void => void logins.write(access.keptLogins());
+    this.keeping = this.options.clock.every(KEEP_LOGINS_MS, keep);
+    access.sessions.onClosed = keep;
   }
 
   /** Without it `ctl` needs address and password; nothing else changes. */

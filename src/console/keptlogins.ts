@@ -1,6 +1,6 @@
 // Console sessions that survive a restart: hashes of their tokens in a file beside the store, mode 0600. Used by
 // http.ts where there is a store. What cannot be read or written costs people a login and nothing else.
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { errorText } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { KeptLogins } from './login.ts';
@@ -36,7 +36,9 @@ export class LoginFile {
     this.writing = this.writing.then(async () => {
       if (text === this.written) return;
       try {
-        await writeFile(`${this.file}.new`, text, { mode: 0o600 });
+        // One that was left by a crash may be readable for others.
+        await rm(`${this.file}.new`, { force: true });
+        await writeFile(`${this.file}.new`, text, { mode: 0o600, flag: 'wx' });
         await rename(`${this.file}.new`, this.file);
         this.written = text;
       } catch (error) {

@@ -51,6 +51,8 @@ export function sameText(a: string, b: string): boolean {
 export class LoginSessions {
   private readonly clock: Clock;
   private readonly entries = new Map<string, Entry>();
+  /** Called when a session has been closed by its user. */
+  onClosed: () => void = () => {};
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -61,7 +63,8 @@ export class LoginSessions {
     const [wallMs, monoMs] = [this.clock.now(), this.clock.mono()];
     const all: KeptLogins['sessions'][number][] = [];
     for (const [key, { session, endsMs, usedMs }] of this.entries) {
-      if (monoMs > endsMs || monoMs - usedMs > IDLE_MS) continue;
+      // One that was opened with a token would outlive a change of the key that the token was checked with.
+      if (monoMs > endsMs || monoMs - usedMs > IDLE_MS || session.credentials === '') continue;
       // To the minute, so that reading pages does not change the file each time.
       const usedAt = Math.floor((wallMs - (monoMs - usedMs)) / 60_000) * 60_000;
       all.push({ key, ...session, endsAt: Math.round((wallMs + endsMs - monoMs) / 1000) * 1000, usedAt });
@@ -74,9 +77,10 @@ export class LoginSessions {
     const [wallMs, monoMs] = [this.clock.now(), this.clock.mono()];
     for (const { key, endsAt, usedAt, username, role, csrf, credentials } of kept.slice(0, MAX_SESSIONS)) {
       const leftMs = endsAt - wallMs;
-      if (!(leftMs > 0) || wallMs - usedAt > IDLE_MS + 60_000) continue;
+      const idleMs = Math.max(0, wallMs - usedAt);
+      if (!(leftMs > 0) || idleMs > IDLE_MS || credentials === '') continue;
       const session = { username, role, csrf, credentials };
-      this.entries.set(key, { session, endsMs: monoMs + Math.min(leftMs, LIFE_MS), usedMs: monoMs });
+      this.entries.set(key, { session, endsMs: monoMs + Math.min(leftMs, LIFE_MS), usedMs: monoMs - idleMs });
     }
   }
 
@@ -114,7 +118,7 @@ export class LoginSessions {
   }
 
   close(token: string): void {
-    this.entries.delete(keyOf(token));
+    if (this.entries.delete(keyOf(token))) this.onClosed();
   }
 
   /** Ends a session of the same user, or of whoever has the most of them, where there is no room for one more. */
