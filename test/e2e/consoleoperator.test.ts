@@ -267,7 +267,8 @@ proxy.front { bind = "127.0.0.1:0", default = "pool" }
     await look('refused');
     await page.getByLabel('密码').fill('right-Pw');
     await page.getByRole('button', { name: '登录' }).click();
-    const links = page.getByRole('navigation', { name: '页面', exact: true }).getByRole('link');
+    // The documents open in a window of their own.
+    const links = page.getByRole('navigation', { name: '页面', exact: true }).locator('a:not([target])');
     await links.first().waitFor();
     for (const link of await links.all()) {
       const title = ((await link.textContent()) ?? '').trim();
