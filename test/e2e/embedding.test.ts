@@ -1,9 +1,12 @@
 // The examples of docs/embedding.md, as they stand there, against the library.
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import mqtt from 'mqtt';
 import { afterEach, describe, expect, it } from 'vitest';
+import { Aedes } from '../../src/aedes.ts';
 import { createGateway, type EmbeddedGateway, GatewayError } from '../../src/index.ts';
 
 const page = readFileSync(new URL('../../docs/embedding.md', import.meta.url), 'utf8');
@@ -17,8 +20,22 @@ async function run(example: string): Promise<string[]> {
     ...args: string[]
   ) => (...args: unknown[]) => Promise<void>;
   const console = { log: (...words: unknown[]) => printed.push(words.join(' ')) };
-  await new AsyncFunction('createGateway', 'mqtt', 'console', 'Buffer', body)(createGateway, mqtt, console, Buffer);
+  const servers: net.Server[] = [];
+  const createServer = (handle: (socket: net.Socket) => void): net.Server => {
+    servers.push(net.createServer(handle));
+    return servers[servers.length - 1];
+  };
+  const given = { createGateway, mqtt, console, Buffer, Aedes, net, createServer };
+  await new AsyncFunction(...Object.keys(given), body)(...Object.values(given));
+  for (const server of servers) if (server.listening) await once(server, 'close');
   return printed;
+}
+
+/** The example that holds this text. */
+function exampleOf(text: string): string {
+  const found = examples.filter((example) => example.includes(text));
+  expect(found).toHaveLength(1);
+  return found[0];
 }
 
 describe('documentation of the library', () => {
@@ -32,9 +49,14 @@ describe('documentation of the library', () => {
     expect(await run(examples[1])).toEqual(['connected m1', 'm1 meter-1/power 230']);
   });
 
-  it('has a third example, a plugin, that the gateway loads', async () => {
+  it('has an example for programs of aedes, and one of a transport for NNG, that run to their ends', async () => {
+    expect(await run(exampleOf('tidegate/aedes'))).toEqual([]);
+    expect(await run(exampleOf('program://line'))).toEqual([]);
+  });
+
+  it('has an example of a plugin that the gateway loads', async () => {
     const folder = mkdtempSync(path.join(os.homedir(), '.tidegate-plugin-'));
-    writeFileSync(path.join(folder, 'my-plugin.mjs'), examples[2], { mode: 0o644 });
+    writeFileSync(path.join(folder, 'my-plugin.mjs'), exampleOf('// my-plugin.mjs'), { mode: 0o644 });
     const file = path.join(folder, 'gateway.conf');
     writeFileSync(file, 'listeners.tcp.bind = "127.0.0.1:0"\nplugins = ["./my-plugin.mjs"]\n');
     const said: unknown[] = [];
@@ -51,8 +73,8 @@ describe('documentation of the library', () => {
     }
   });
 
-  it('has a fourth example that gets a frame over inproc', async () => {
-    expect(await run(examples[3])).toEqual(['edge:21.5']);
+  it('has an example that gets a frame over inproc', async () => {
+    expect(await run(exampleOf('inproc://analytics'))).toEqual(['edge:21.5']);
   });
 });
 
