@@ -9,11 +9,26 @@ import { writeList } from './pagelist.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
-/** Gives the files that went into the pages, as paths below the project. */
+/**
+ * Gives the files that went into the pages, as paths below the project. Whatever NODE_ENV says here: under a test runner
+ * vite would build for development, with the paths of this machine in the pages.
+ */
 async function buildInto(folder: string): Promise<string[]> {
+  const before = process.env.NODE_ENV;
+  process.env.NODE_ENV = 'production';
+  try {
+    return await bundleInto(folder);
+  } finally {
+    if (before === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = before;
+  }
+}
+
+async function bundleInto(folder: string): Promise<string[]> {
   const result = await build({
     root: path.join(root, 'src/console/web'),
     configFile: false,
+    mode: 'production',
     base: './',
     publicDir: false,
     logLevel: 'warn',
